@@ -409,6 +409,6 @@ def _slept(jobs: Sequence[str]) -> str:
     )
     return (
         f"when the replay ends, {wait} although all resources that {ask} are free: "
-        f"{first_of(jobs, _NAMED)}. No further cycle was due. Only an arrival, a completion, "
-        "or a Wake that the policy requests leads to a cycle"
+        f"{first_of(jobs, _NAMED)}. A scheduling cycle starts only after an arrival or a completion, "
+        "or if the policy requests a Wake"
     )

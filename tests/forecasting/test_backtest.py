@@ -222,7 +222,7 @@ def test_a_run_that_does_not_fit_the_cluster_is_refused(tmp_path: Path) -> None:
         Asked(without, on_nodes.path).judged(1, load())
     assert "--cluster FILE" in str(told.value.hint)
     on_none = harness.replay(trace, plugin="kueue-classic", cluster=without, output=output)
-    with pytest.raises(OptionError, match="was on a cluster without nodes, and this one has some"):
+    with pytest.raises(OptionError, match="was on a cluster without nodes, but this cluster has nodes"):
         Asked(cluster, on_none.path).judged(1, load())
     gangs = tmp_path / "gangs.parquet"
     pl.read_parquet(trace).with_columns(

@@ -73,10 +73,10 @@ def test_jobs_that_a_sleeping_policy_leaves_are_named(files: tuple[Path, Path], 
     )
     (told,) = [each for each in run.remarks if each.startswith("when the replay ends")]
     assert told.startswith(
-        "when the replay ends, 2 jobs wait although all resources that they request are free: b, c. No "
-        "further cycle was"
+        "when the replay ends, 2 jobs wait although all resources that they request are free: b, c. A "
+        "scheduling cycle starts only"
     )
-    assert "a Wake that the policy requests" in told
+    assert "the policy requests a Wake" in told
     assert told in str(Comparison([run]))
     awake = harness.replay(trace, plugin=Wakeful, cluster=cluster, label="awake", output=tmp_path / "runs")
     assert awake.remarks == ()

@@ -202,7 +202,8 @@ def test_what_had_run_counts_and_jobs_at_start_are_jobs_of_the_metrics(replay: C
     assert figures["jobs.finished"] == 43
     over = replay(where, unfinished="1h")
     assert (
-        "1 of these end at once, because they have already run for longer" in over.info["unfinished"]["said"]
+        "1 of these end at once, because they have already run longer than that"
+        in over.info["unfinished"]["said"]
     )
     assert set(over.jobs["state"]) == {"finished"}
 

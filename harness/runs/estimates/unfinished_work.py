@@ -77,7 +77,7 @@ class Work:
         unknown = f"the run times of {self._counted(lacking)} of the manifests are not known: {found.why}"
         said = [
             f"run times of {self._counted(times)}{found.how}" if times else "",
-            f"{over:,} of these end at once, because they have already run for longer" if over else "",
+            f"{over:,} of these end at once, because they have already run longer than that" if over else "",
             f"{unknown}; they keep their resources for the whole replay" if lacking else "",
             f"some never end, such as those of DaemonSets: {self._counted(lasting)}" if lasting else "",
         ]

@@ -83,7 +83,7 @@ def _of_class(policy: type) -> Packed:
 
 def _source(text: str, file: str) -> Packed:
     if len(text) > _LARGEST:
-        raise OptionError(f"the policy has {len(text):,} characters; at most {_LARGEST:,} are read")
+        raise OptionError(f"the policy has {len(text):,} characters; at most {_LARGEST:,} are allowed")
     return {"source": text, "file": file}
 
 

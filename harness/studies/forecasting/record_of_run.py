@@ -194,7 +194,7 @@ def _check_cluster(run: Run, decisions: pl.DataFrame, cluster: Cluster) -> None:
     if unknown:
         what = f"bound pods to nodes that the cluster does not have, such as {unknown[0]}"
     elif cluster.nodes and not run.info["cluster"]["nodes"]:
-        what = "was on a cluster without nodes, and this one has some"
+        what = "was on a cluster without nodes, but this cluster has nodes"
     else:
         return
     raise OptionError(

@@ -39,9 +39,9 @@ BLUE = Source(
 )
 _PROCESSORS = {CTC: 338, BLUE: 1_152}
 _PYSS = "submissions-first"
-_TIES = "their simulator processes submissions before completions at the same time"
-_SIX = "their log has 232,542 jobs, six more than ours"
-_NO_MEAN = "their table has no mean if flow times add up to 2^31 seconds or more"
+_TIES = "predictsim processes submissions before completions at the same time"
+_SIX = "predictsim's log has 232,542 jobs, six more than the log used here"
+_NO_MEAN = "predictsim's table has no mean if flow times add up to 2^31 seconds or more"
 _NO_TABLE = "the rule of Tsafrir et al. 2007 is known, but their tables are not available"
 _NO_SHAKING = "the method of Tsafrir et al. 2007 is known, but their figures are not available"
 _TWINS = 10

@@ -46,7 +46,7 @@ class Replayed(Moment):
         policy = self.plan.policy
         if policy.running is None and jobs:
             raise OptionError(
-                f"{policy.name} reads no jobs from manifests, so you cannot submit one to it",
+                f"{policy.name} reads no jobs from manifests, so you cannot submit a job to it",
                 hint="name another plugin with -p",
             )
         cluster, names = with_submitted(self.cluster, jobs, policy)
