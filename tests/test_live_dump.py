@@ -203,7 +203,7 @@ def test_who_cannot_stay_is_named_and_the_scheduler_finds_nodes(tmp_path: Path) 
         "run on nodes that do not have enough capacity for all of their Pods: 1 (d/second-0)",
         "run while their Workloads hold no quota: 1 (d/stopped); harness treats them as gone",
         (
-            "exceed the number in their Workloads: 1 (d/many-0); running Pods use capacity of nodes, but no "
+            "exceed the count in their Workloads: 1 (d/many-0); running Pods use capacity of nodes, but no "
             "quota"
         ),
     ]

@@ -57,7 +57,7 @@ def not_as_it_was(
         "harness treats them as gone",
     )
     yield from _said(
-        more, "exceed the number in their Workloads", "running Pods use capacity of nodes, but no quota"
+        more, "exceed the count in their Workloads", "running Pods use capacity of nodes, but no quota"
     )
     if by_queues:
         alone = [pod.key for pod in cluster.pods if pod.key in taken and pod.key not in more]

@@ -63,9 +63,9 @@ def check_heard(plan: Plan) -> None:
 
 
 def as_heard(plan: Plan) -> Plan:
-    """Returns the plan, or a plan without the changes of its cluster if they are to be ignored.
+    """Returns the plan, without the changes of its cluster if the policy has no `changed` method.
 
-    They are ignored if the user has chosen this and the policy has no `changed` method.
+    The changes are left out only if the user has chosen to ignore changes that a policy does not support.
     """
     if not (plan.settings.ignore_events and plan.cluster.changes) or _hears(plan):
         return plan

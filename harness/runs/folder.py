@@ -87,7 +87,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     gangs = info["outcome"]["half_bound_gangs"]
     if not all(isinstance(gang, dict) and gang.keys() >= _GANG for gang in gangs):
         raise RunError(
-            f"{path} is damaged: outcome.half_bound_gangs does not contain what each gang held", hint=_AGAIN
+            f"{path} is damaged: outcome.half_bound_gangs lacks the resources that a gang held", hint=_AGAIN
         )
     if not _tells_of_livelock(info["outcome"].get("stopped")):
         raise RunError(f"{path} is damaged: outcome.stopped does not describe a livelock", hint=_AGAIN)

@@ -134,8 +134,8 @@ def _beyond_quotas(run: Run, alone: Mapping[str, Run]) -> Iterator[str]:
             if most > limit:
                 used, own = (format_amount(resource, amount) for amount in (most, limit))
                 yield (
-                    f"alone, jobs of {quota!r} used {used} {resource}, above their nominal quota of {own}: "
-                    f"{run.info['policy']['name']} ignores quotas on this cluster"
+                    f"replayed alone, jobs of {quota!r} used {used} {resource}, above their nominal quota of "
+                    f"{own}: {run.info['policy']['name']} ignores quotas on this cluster"
                 )
                 return
 

@@ -259,7 +259,7 @@ def test_more_than_ever_waited_is_told(tmp_path: Path) -> None:
         world, history=recorded(tmp_path), futures=1, calibrate=LEAST, workers=1, workloads=["next"]
     )
     assert text(found).startswith("intervals use 9 moments of this history, too few to say how often")
-    assert "2 wait now, and at most 1 waited at any moment of the past: load has grown" in text(found)
+    assert "2 workloads wait now, and at most 1 waited at any moment of the past" in text(found)
 
 
 def test_the_backtest_has_a_row_for_each_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -336,13 +336,13 @@ def test_the_command_prints_tables_that_fit_a_terminal(
     assert code == 0, err
     lines = out.splitlines()
     assert lines[0].startswith("no interval, because harness tested no forecast against the history: ")
-    head = "1 wait and 1 run at 2026-01-05T11:00:00Z; 3 simulated futures of at most 7d00h; starts are times "
-    assert f"{head}from now" in lines
+    head = "1 workload waits and 1 runs at 2026-01-05T11:00:00Z; 3 simulated futures of at most 7d00h; "
+    assert f"{head}starts are times from now" in lines
     assert any(line.startswith("mine would start in 9h00m") for line in lines)
     assert any(line.split()[:3] == ["next", "q", "quota"] for line in lines)
     assert "without mine, no workload is preempted in any future" in lines
     assert all(
-        len(line) <= 80 for line in lines if not line.startswith(("-", "no interval", "1 wait", "mine"))
+        len(line) <= 80 for line in lines if not line.startswith(("-", "no interval", "1 workload", "mine"))
     )
 
 
@@ -656,7 +656,7 @@ def test_who_holds_quota_alone_waits_for_nodes() -> None:
     """It counts as one that waits, and the forecast says when its pod gets a node."""
     options = {"featureGates": "DisableWaitForPodsReady=true"}
     found = harness.forecast(half_bound(), futures=1, workers=1, now=_now(), options=options)
-    assert "\n1 wait and 1 run at" in text(found)
+    assert "\n1 workload waits and 1 runs at" in text(found)
     assert quantiles(found, "default/half")[1] == 5
 
 

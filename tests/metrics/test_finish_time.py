@@ -209,8 +209,8 @@ def test_where_it_cannot_be_done_is_said(replayed: Replayed) -> None:
     assert set(values_of(on_nodes).values()) == {None}
     (remark,) = on_nodes.remarks
     assert remark == (
-        "fairness.finish_time: not measured: alone, jobs of 'b' used 4 cpu, above their nominal quota of 2: "
-        "none ignores quotas on this cluster"
+        "fairness.finish_time: not measured: replayed alone, jobs of 'b' used 4 cpu, above their nominal "
+        "quota of 2: none ignores quotas on this cluster"
     )
     (bare,) = harness.isolated([replayed(*JOBS, cluster=queues({}, nodes=1))])
     assert set(values_of(bare).values()) == {None}

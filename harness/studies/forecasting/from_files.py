@@ -151,7 +151,7 @@ class Asked:
         if not now.waiting and self.submit is None:
             lost = list(workloads_left_out([cluster], taken, settings.policy.name, by_queues=by_queues))
             raise InputError(
-                f"{cluster.source or 'the cluster'}: no Workload or Pod waits for "
+                f"{cluster.source or 'the cluster'}: no Workload or Pod waits to be scheduled by "
                 f"{'; '.join([f'{settings.policy.name}, so there is no start to forecast', *lost])}",
                 hint="choose another scheduler with -p, or add a job with --submit JOB.yaml"
                 if not lost or not by_queues

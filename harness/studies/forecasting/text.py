@@ -118,8 +118,9 @@ def _head(forecast: Forecast) -> str:
     world = forecast.world
     waiting, running = len(forecast.starts), len(world.now.running)
     at, futures = forecast.time(0), len(forecast.futures)
+    wait, run = "waits" if waiting == 1 else "wait", "runs" if running == 1 else "run"
     return (
-        f"{waiting:,} wait and {running:,} run{'' if at is None else f' at {at}'}; "
+        f"{counted(waiting, 'workload')} {wait} and {running:,} {run}{'' if at is None else f' at {at}'}; "
         f"{counted(futures, 'simulated future')} of at most {format_duration(world.settings.horizon)}; "
         "starts are times from now"
     )
@@ -228,8 +229,8 @@ def _notes(forecast: Forecast) -> Iterator[str]:
     waiting, most = len(forecast.world.now.waiting), forecast.past.most
     if not forecast.past.lacks and waiting > most:
         yield (
-            f"{waiting:,} wait now, and at most {most:,} waited at any moment of the past: load has grown, "
-            "and intervals may be too narrow"
+            f"{waiting:,} workloads wait now, and at most {most:,} waited at any moment of the past: "
+            "load has grown, and intervals may be too narrow"
         )
     grown = forecast.past.grown
     if not forecast.past.lacks and grown is not None:
