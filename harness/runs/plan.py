@@ -279,7 +279,10 @@ class Plan(Value):
 
     @property
     def twins(self) -> Path:
-        """The folder with the twins of the run, relative to the folder of all results."""
+        """The folder with the twins of the run, relative to the folder of all results.
+
+        Twins are replays with slightly shifted arrivals.
+        """
         unshaken = {name: value for name, value in self.identity.items() if name != _TWIN}
         return Path(self.trace_name, TWINS, self._name(unshaken))
 

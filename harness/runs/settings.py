@@ -47,7 +47,7 @@ class Given(TypedDict, total=False):
         unfinished: how long unfinished work in the manifests runs. `draw` draws run times from those of ended
             jobs, as forecasts do. `limit` takes the longest allowed run time. `drop` leaves the work out. A
             duration such as `2h` is the run time of each workload or pod.
-        seed: the seed of these draws. Twins have their own draws.
+        seed: the seed of these draws. Each twin, which has slightly shifted arrivals, has its own draws.
         ignore_events: whether to leave out cluster changes that the plugin cannot follow. By default, such
             changes are an error.
     """

@@ -1,1 +1,1 @@
-"""Studies that need many replays, such as twins, experiments, tuning and forecasts."""
+"""Studies that need many replays: twins (slightly shifted arrivals), experiments, tuning and forecasts."""

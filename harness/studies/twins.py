@@ -1,5 +1,7 @@
 """Finds the stored twins of finished runs, and replays the missing ones.
 
+A twin is a replay with the same inputs as its run, except for slightly shifted arrivals.
+
 The twins of a run are next to the run (`harness.runs.plan.TWINS`), in a folder with the name of the run. The
 name of a run depends on the code and on all settings. A subfolder that is named after a twin therefore
 contains the result for that twin.
@@ -30,7 +32,9 @@ from harness.trace.shake import Shake, Shaking, Twin
 
 
 class Twins:
-    """The stored twins of some runs, with requests for missing twins.
+    """The stored twins of some runs, which are replays with slightly shifted arrivals.
+
+    The object also has the requests for missing twins.
 
     If runs have equal arrivals, their twins with the same number also have equal arrivals, and are measured
     over windows that they share. The end of such a window is known only when all of these twins exist, so the

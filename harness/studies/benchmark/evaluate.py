@@ -86,6 +86,8 @@ def evaluate(
 ) -> Evaluation:
     """Replays a policy on the twins of a task in a separate process, and scores it.
 
+    Twins are versions of the task's trace with slightly shifted arrivals.
+
     The first evaluation of a task also replays the built-in policies, because they define the scale of
     scores. harness keeps their runs.
 

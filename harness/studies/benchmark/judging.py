@@ -27,7 +27,7 @@ _LABEL = "evaluated"
 
 @dataclass(frozen=True)
 class Twin:
-    """One twin of a task, in the form in which it is sent to the processes that replay and judge it.
+    """A version of a task's trace with slightly shifted arrivals, for the processes that replay and judge it.
 
     Attributes:
         requests: the replays of the twin by built-in policies, one for each way to apply quotas. The first

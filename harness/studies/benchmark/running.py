@@ -1,4 +1,7 @@
-"""Runs tasks as experiments over twins, so that completed replays are kept."""
+"""Runs tasks as experiments over twins, so that completed replays are kept.
+
+Twins are versions of a task's trace with slightly shifted arrivals.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +53,8 @@ def run_task(
     watch: Watch | None = None,
 ) -> Experiment:
     """Replays policies on the twins of a task. Replays that are already stored are skipped.
+
+    Twins are versions of the task's trace with slightly shifted arrivals.
 
     The task's folder is a subfolder of `output`. For `workers`, see `harness.sweep`. `watch` is called at the
     beginning and after each replay.

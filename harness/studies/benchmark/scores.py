@@ -24,6 +24,8 @@ Values = Mapping[str, Mapping[int, float | None]]
 class Scale:
     """The values of an objective that give the scores 0 and 1.
 
+    Twins are versions of the task's trace with slightly shifted arrivals.
+
     Attributes:
         objective: the name of the objective, with its resource.
         worst: the mean over twins of the worst built-in policy.

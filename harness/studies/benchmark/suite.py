@@ -53,7 +53,7 @@ class Task:
         resource: the resource that the objectives measure, such as `nvidia.com/gpu`.
         settings: settings of `harness replay`, by option name.
         built_in: the policies that define the scale of scores.
-        twins: the number of twins of the trace to replay.
+        twins: the number of twins to replay, which are versions of the trace with slightly shifted arrivals.
         shake: the jitter of a twin, in the format of `--shake`.
         record: the window from which new weeks are drawn.
         blocks: the length of each drawn block.
@@ -104,8 +104,8 @@ class Task:
     ) -> Spec:
         """Returns the experiment that replays some policies on the task.
 
-        If `seed` is None, the twins have the task's own weeks. By default, the task defines the number of
-        twins.
+        Twins are versions of the trace with slightly shifted arrivals. If `seed` is None, they have the
+        task's own weeks. By default, the task defines the number of twins.
 
         Raises:
             OptionError: the seed or the number of twins is out of range.

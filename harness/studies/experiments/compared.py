@@ -32,7 +32,7 @@ class Compared:
     """A comparison of settings with the first of them.
 
     Args:
-        items: one item for each setting. The item represents all seeds of its setting.
+        items: the number of one item (replay) for each setting. The item represents all seeds of its setting.
         metrics: the names of the metrics; if empty, the headline metrics.
 
     Raises:

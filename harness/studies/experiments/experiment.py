@@ -1,4 +1,4 @@
-"""Provides access to the items and the table of a running or finished experiment."""
+"""Provides access to the items (replays) and the table of a running or finished experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Computes the points of an experiment: all points of a grid that are not excluded, or a sample of these."""
+"""Computes the points of an experiment. Each point has one value for each factor.
+
+The points are all points of a grid that are not excluded, or a sample of these.
+"""
 
 from __future__ import annotations
 

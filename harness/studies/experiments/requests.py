@@ -116,7 +116,7 @@ class Bench:
         return self._option(name, self.arm(point)) is not None
 
     def check_name(self, name: str) -> None:
-        """Raises an error unless a factor is a setting, a knob, or an option of a plugin.
+        """Raises an error unless a factor is a setting, a field of the manifests, or an option of a plugin.
 
         Raises:
             OptionError: the name is none of these. The message suggests a similar name.
@@ -207,7 +207,7 @@ class Bench:
         return self._traces[key]
 
     def cluster(self, point: Point) -> Cluster:
-        """Returns the cluster of a point, after applying the scale, the patch and the knobs of the point.
+        """Returns the cluster of a point, with the point's scale, patch and fields of the manifests.
 
         Raises:
             InputError: a patch or a value does not fit.

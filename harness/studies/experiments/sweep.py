@@ -20,7 +20,7 @@ from harness.studies.experiments.store import Folder
 
 @dataclass(slots=True)
 class State:
-    """The progress of an experiment.
+    """The progress of an experiment. An item is one replay of the experiment.
 
     Attributes:
         stored: how many items had been stored before.

@@ -30,7 +30,7 @@ class Tuned:
         trials: all trials; the first one is the present configuration.
         winner: the best trial; None if no trial is better than the present configuration.
         held_out: the values of the present configuration and of the winner on the held-out weeks.
-        patch: the winner's knobs as a patch for the manifests; empty if no knob changed.
+        patch: the winner's changes of the manifests, as a patch; empty if there are none.
         items: the first items of the present configuration and of the winner, on the held-out weeks.
         constraints: the constraints in the user's words.
         unmade: whether a replay of the held-out weeks failed.

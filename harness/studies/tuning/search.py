@@ -1,5 +1,7 @@
 """Searches a space for the best points. Optuna proposes the points, and the caller tries them.
 
+A point has one value for each parameter.
+
 Points are proposed in batches of a fixed size, and Optuna receives their results in order, so the number of
 processes does not affect the search. If a search is stopped and started again, it proposes the same points.
 """
