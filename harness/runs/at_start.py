@@ -1,10 +1,11 @@
 """Determines which work in the manifests takes part in a replay, and when this work arrives.
 
-Work means Workloads and Pods that have not ended. The user can choose how a replay begins. Otherwise,
-timestamps decide. If both the trace and the manifests have dates, objects that were created during the trace
-arrive when they were created. They then wait like any other job, and `harness.runs.estimates.unfinished_work`
-estimates their run times. Older objects exist from the beginning of the replay, unless it begins with an
-empty cluster.
+Work means Workloads and Pods that have not ended. The user can choose whether a replay begins with this work
+or with an empty cluster. By default, the dates in the trace and the manifests decide.
+
+If both have dates, an object that was created during the trace arrives at its creation time. It then waits
+like any other job, and `harness.runs.estimates.unfinished_work` estimates its run time. Older objects exist
+from the beginning of the replay, unless it begins with an empty cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Determines why jobs wait, minute by minute during a replay. The metrics `idle.*` use these causes.
 
 An observer between the engine and the policy forwards every call and decision unchanged. At each full minute
-after the first arrival, the observer judges the situation after all events of that time, unless nothing has
-changed. Jobs in equal situations are judged together.
+after the first arrival, the observer determines the causes after all events of that time, unless nothing has
+changed. Jobs in equal situations share one result.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ Times = tuple[float | None, float | None, float | None]
 def quantile(times: Sequence[int | None], share: float) -> float | None:
     """Returns the time by which an event has happened in a share of the futures, or None.
 
-    The result is None if the event happens in fewer futures. With n futures, the i-th time stands for the
-    share i / (n + 1). The difference between the shares of two times is then the probability that a further
-    outcome lies between them, however few futures there are.
+    The result is None if the event happens in fewer futures. With n futures, the i-th earliest time stands
+    for the share `i / (n + 1)`. The difference between the shares of two times is then the probability that
+    the time in a further future lies between them, however few futures there are.
 
     Args:
         times: the time of the event in each future; None if the event never happens.

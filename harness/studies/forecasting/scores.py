@@ -38,8 +38,8 @@ class Coverage:
             times the distance of the start from the interval (Winkler: A Decision-Theoretic Approach to
             Interval Estimation, JASA 67, 1972).
         pinball: the mean pinball loss of the three quantiles, in microseconds.
-        log_error: the mean absolute error of the p50 in natural logs of times, on a scale on which a minute
-            hardly matters.
+        log_error: the mean absolute error of the p50 in natural logs. One minute is added to each time before
+            the log, so that errors of seconds hardly matter.
         others: the same measures for other forecasts of the same starts.
     """
 
