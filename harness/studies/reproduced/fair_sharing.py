@@ -146,7 +146,10 @@ def by_usage(strategy: str) -> str:
 
 
 def weighted_usage() -> str:
-    """Returns the order of admission of two LocalQueues. They used 20 cores, and 30 cores with weight 2."""
+    """Returns the order of admission of two LocalQueues.
+
+    The first one used 20 cores. The second one used 30 cores, but has weight 2.
+    """
     jobs = Script().job("running", queue="20", cpu=4 * _CORE, seconds=100)
     for name in ("20", "30"):
         jobs.job(name, queue=name, cpu=4 * _CORE, seconds=100, at=10)
