@@ -164,9 +164,9 @@ def history_of(
         trace: the history.
         cluster: the cluster to schedule on.
         policy: the scheduling policy. Jobs that it could never start are omitted.
-        options: the options of the policy. The default is its declared defaults.
-        dated: whether the times in the trace are on the cluster's clock. The default is whether the trace has
-            timestamps.
+        options: the options of the policy. By default, each option has its declared default.
+        dated: whether the times in the trace are on the cluster's clock. By default, this is true if the
+            trace has timestamps.
 
     Raises:
         TraceError: the trace has no job that the policy could ever start.

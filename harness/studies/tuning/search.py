@@ -115,7 +115,8 @@ class Trial(NamedTuple):
 
     Attributes:
         found: the result of the point on the whole window; None if the point failed or was pruned.
-        pruned: whether the trial was stopped early because the point was worse than others on a part.
+        pruned: whether the trial was stopped early, because the point was worse than other points on a part
+            of the window.
     """
 
     point: Point
