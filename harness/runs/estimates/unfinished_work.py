@@ -1,7 +1,8 @@
 """Determines how long unfinished work runs in a replay, because the manifests do not contain run times.
 
 With `draw`, a run time is drawn as in a forecast (`harness.runs.estimates.distributions`). With `limit`, it
-is the limit of the work. With a duration such as `2h`, it is that duration. With `drop`, the work is left out.
+is the limit of the work. With a duration such as `2h`, it is that duration. With `drop`, the work is left
+out.
 
 Work whose run time is unknown keeps its resources for the whole replay. In that case, the waiting times of
 other jobs and the losses are meaningless.
