@@ -1,8 +1,8 @@
 """Represents the modelled part of a cluster as small JSON values, which runs store and commands compare.
 
-The content lists objects by kind and name. For each object, it has the fields that differ from their
-defaults, under the names that manifests use. Equal nodes are listed once, with their number. Pods, workloads,
-and objects beyond the first thousand of a kind are only counted and hashed, so the size is bounded for any
+The content lists objects by kind and name. For each object, it contains the fields that differ from their
+defaults, under the names that manifests use. Equal nodes are listed once, with a count. Pods, workloads, and
+objects beyond the first thousand of a kind are only counted and hashed, so the size is bounded for any
 cluster.
 """
 

@@ -90,13 +90,15 @@ def derive_cluster(queues: Iterable[str], demands: Mapping[str, Demand], *, sour
 
 
 def wanted_capacity(resource: str, demand: Demand, load: Fraction | None = None) -> int:
-    """Returns the size of the traced machine, the recorded peak, or a capacity for a mean utilization.
+    """Returns the capacity of a resource in a derived cluster.
 
-    The recorded peak and the capacity for a mean utilization are raised to the request of the largest job, so
-    that every job can run. Only the capacity for a mean utilization is rounded up.
+    The first of these that is known applies:
 
-    `load` is the mean utilization to aim for, even if a peak is recorded. The default is 80 % if no peak is
-    recorded.
+    1. the size of the traced machine;
+    2. the recorded peak usage, unless `load` is given;
+    3. `mean demand / load`, rounded up. The default of `load` is 80 %.
+
+    In cases 2 and 3, the capacity is at least the request of the largest job, so that every job can run.
     """
     if demand.capacity is not None:
         return demand.capacity

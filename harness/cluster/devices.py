@@ -1,4 +1,4 @@
-"""Determines which GPUs of a node pods can share, and how much of a device a pod requests."""
+"""Determines the GPUs that several pods can share on a node, and the part of a GPU that a pod requests."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ _MOST_DIGITS = 9
 
 
 def gpu_count(node: Node) -> int | None:
-    """Returns the number of GPUs by the node's label, or None if the label is missing or not a number."""
+    """Returns the number of GPUs that the label `GPU_COUNT` of a node states.
+
+    The result is None if the node has no such label, or if the label is not a number.
+    """
     said = node.labels.get(GPU_COUNT, "")
     return int(said) if said.isdecimal() and len(said) <= _MOST_DIGITS else None
 
 
 def device_count(node: Node) -> int:
-    """Returns how many devices of a node pods can share, or 0 if the node has only whole GPUs."""
+    """Returns the number of shareable devices of a node, or 0 if a pod can only request whole GPUs."""
     has = node.allocatable
     if KOORDINATOR_CORE in has:
         return has[KOORDINATOR_CORE] // SHARES[KOORDINATOR_CORE]
@@ -62,20 +65,23 @@ def device_count(node: Node) -> int:
 
 
 def shared_amounts(count: int) -> dict[str, int]:
-    """Returns the quantities that a node offers if it has the given number of shareable devices."""
+    """Returns the allocatable quantities for `count` shareable GPUs, in whole GPUs and in thousandths."""
     return {GPU: count, MILLI_GPU: WHOLE * count}
 
 
 def of_all_devices(allocatable: Mapping[str, int]) -> Mapping[str, int]:
-    """Returns the quantities of a node, after multiplying Alibaba's thousandths of a GPU by the GPU count."""
+    """Returns the allocatable quantities of a node, with Alibaba's `gpu-milli` for all GPUs together.
+
+    If a node has 1000 `gpu-milli`, this is the size of each of its GPUs. It is multiplied by their number.
+    """
     if allocatable.get(ALIBABA_MILLI) != WHOLE or ALIBABA_COUNT not in allocatable:
         return allocatable
     return frozen({**allocatable, ALIBABA_MILLI: WHOLE * allocatable[ALIBABA_COUNT]})
 
 
 def thousandths(amounts: Mapping[str, int]) -> int:
-    """Returns how many thousandths of devices the quantities represent.
+    """Returns the number of GPUs that the quantities represent, in thousandths of a GPU.
 
-    The resource with the most thousandths counts.
+    If several resources represent GPUs, the largest number counts.
     """
     return max((amounts[name] * WHOLE // one for name, one in SHARES.items() if name in amounts), default=0)

@@ -44,9 +44,9 @@ _NAMED = 3
 
 
 def unmodelled(found: Finding) -> str:
-    """Returns a warning about an unmodelled field.
+    """Returns a warning about a field that harness doesn't model.
 
-    The warning includes the assumption that harness makes, or suggests a name.
+    The warning states the assumption that harness makes. For an unknown field, it suggests a known name.
     """
     if found.row is not None:
         return f"{found.path} {NOT_MODELLED}: {found.row.why}"
@@ -126,7 +126,7 @@ class Warnings:
 
 @fixed()
 class Draft(Value):
-    """The objects that have been read so far. Each reader adds its objects here."""
+    """The objects, faults and warnings found so far. The reader of each kind adds its objects here."""
 
     faults: list[Fault] = field(default_factory=list)
     warnings: Warnings = field(default_factory=Warnings)
@@ -169,7 +169,7 @@ class Draft(Value):
 
         The cluster will contain these objects. Each object is a frozen dataclass, and its key is its name or
         `namespace/name`. If the object has a method `scaled(scale)`, harness uses it to scale the object with
-        the cluster. A method `quota(cluster)` returns a `Quota`. Metrics use this quota for the queue with
-        the object's key, unless the queue has a ClusterQueue or an elastic quota.
+        the cluster. If it has a method `quota(cluster)`, the method returns a `Quota`. Metrics use this quota
+        for the queue whose name is the object's key, unless a ClusterQueue or an elastic quota has that name.
         """
         return self.brought.setdefault(kind, Objects())

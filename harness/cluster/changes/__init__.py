@@ -1,1 +1,1 @@
-"""Changes the manifests of a cluster by knobs, patches and scale."""
+"""Changes a cluster: sets single numbers in its manifests (knobs), applies patches, and scales it."""

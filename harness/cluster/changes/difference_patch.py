@@ -21,7 +21,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
         other: a cluster with the same objects, but other values of fields, such as knobs.
 
     Raises:
-        InputError: only one of the clusters contains some object or some item of a list.
+        InputError: an object, or an item of a list, exists in only one of the clusters.
     """
     pairs = zip(cluster.manifests, other.manifests, strict=False)
     found = []

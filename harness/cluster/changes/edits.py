@@ -65,14 +65,14 @@ class Edit(NamedTuple):
         return tuple(self.name.split("/", 1)) if self.kind == "LocalQueue" else self.name
 
     def between(self, before: Cluster, after: Cluster) -> Edit | None:
-        """Returns how the object differs between two clusters, or None if it is equal in both."""
+        """Returns the edit of this object between two clusters, or None if the object is equal in both."""
         was, becomes = (getattr(each, PLACES[self.kind]).get(self.key) for each in (before, after))
         return None if was == becomes else Edit(self.kind, self.name, was, becomes)
 
     def on(self, cluster: Cluster) -> Cluster:
-        """Returns the cluster with the changed object.
+        """Returns a copy of the cluster with the changed object.
 
-        The result also contains cohorts without a manifest that other objects name.
+        If a queue or a cohort now names a cohort that doesn't exist, the copy also contains this cohort.
         """
         place = PLACES[self.kind]
         made = with_objects(cluster, place, changed(getattr(cluster, place), {self.key: self.after}))
@@ -88,7 +88,10 @@ class Edit(NamedTuple):
 
 
 def with_objects(cluster: Cluster, place: str, objects: Frozen[Any, Any]) -> Cluster:
-    """Returns a cluster with other objects of one kind, twenty times as fast as `dataclasses.replace`."""
+    """Returns a copy of a cluster, in which `objects` replace all objects of one kind.
+
+    The function is twenty times as fast as `dataclasses.replace`. `place` is the field of `Cluster`.
+    """
     content = cluster.__dict__.copy()
     while len(content) > _FIELDS:  # cached values, which are derived from the fields and come after them
         content.popitem()
@@ -113,7 +116,9 @@ def _named(cluster: Cluster) -> Iterable[str]:
 
 
 class Instant(NamedTuple):
-    """All changes that happen at one time. There are none if a patch has no effect.
+    """All changes of a cluster that happen at the same time.
+
+    `edits` is empty if a patch begins to apply at this time but changes nothing.
 
     Attributes:
         at: the time, in microseconds since the trace's origin.
@@ -129,11 +134,11 @@ _QUOTAS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 
 
 class State(NamedTuple):
-    """A cluster between two changes.
+    """The cluster as it is between two changes.
 
     Attributes:
-        specs: maps the (kind, name) of an object with a manifest to the details of its spec that the model
-            doesn't contain. These details distinguish specs that are equal in the model.
+        specs: maps the (kind, name) of an object to the details of its manifest that `Cluster` omits, such as
+            exact quantities. With these details, two manifests differ even if their objects are equal.
     """
 
     cluster: Cluster
@@ -141,7 +146,7 @@ class State(NamedTuple):
 
 
 def specs(contents: Iterable[Mapping[str, Any]]) -> Mapping[tuple[str, str], object]:
-    """Returns the specs of manifests. See `State.specs`."""
+    """Returns the details of manifests that `Cluster` omits. See `State.specs`."""
     return {(str(each.get("kind")), name_of(each)): _exact(each) for each in contents}
 
 
@@ -184,9 +189,10 @@ def ever(cluster: Cluster) -> Cluster:
 
 
 def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
-    """Returns the clusters whose priority classes apply to arriving jobs, each with its starting time.
+    """Returns one copy of the cluster for each period with the same priority classes, for jobs that arrive.
 
-    Times are in microseconds since the trace's origin. The first time is before all events.
+    Each entry contains the start of the period and the cluster with the classes of that period. Times are in
+    microseconds since the trace's origin. The first period starts before all events.
     """
     found = [(_BEFORE_ALL, cluster)]
     for at, edits in cluster.changes:
@@ -199,7 +205,10 @@ def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
 
 
 def at_arrival(states: Sequence[tuple[int, Cluster]], submit: int) -> Cluster:
-    """Returns the cluster in the result of `by_arrival` that applies to a job submitted at `submit`."""
+    """Returns the cluster with the priority classes that apply to a job submitted at `submit`.
+
+    `states` is the result of `by_arrival`.
+    """
     return states[bisect_right(states, submit, key=itemgetter(0)) - 1][1]
 
 

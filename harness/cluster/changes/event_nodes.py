@@ -45,15 +45,16 @@ _NODE: Mapping[str, Any] = {"kind": "Node"}
 
 
 class Part(NamedTuple):
-    """The part of a row that concerns one object.
+    """The change that a row of an event table makes to one object.
 
     Attributes:
-        target: the `kind`, and also `apiVersion` and `metadata` if they are needed.
-        fields: the changed fields, as in a patch.
-        delay: the time from the start of the row to the start of the change.
-        until_delay: the time from the end of the row to the end of the change.
-        annotations: further annotations for the document.
-        said: the keys of the fields that the part sets.
+        target: the fields that identify the object: its `kind`, and its `apiVersion` and `metadata` if they
+            are needed.
+        fields: the changed fields of the object, with their new values, as in a patch.
+        delay: how long after the row's `time` the change starts, in microseconds.
+        until_delay: how long after the row's `until` the change ends, in microseconds.
+        annotations: further annotations for the document of the patch.
+        said: the keys of the changed fields. Rows with a common key must not overlap.
     """
 
     target: Mapping[str, Any]
@@ -66,7 +67,10 @@ class Part(NamedTuple):
 
 @final
 class Nodes:
-    """Finds the nodes that rows name among the nodes of a cluster."""
+    """Converts rows about nodes to changes of these nodes.
+
+    It finds each node in the manifests, by its name, its labels or its pool.
+    """
 
     def __init__(self, manifests: Sequence[Mapping[str, Any]]) -> None:
         self._pools = node_names(manifests)
@@ -77,7 +81,7 @@ class Nodes:
                 self._nodes.setdefault(str((content.get("metadata") or {}).get("name")), content)
 
     def parts(self, row: Row, faults: list[Fault]) -> Iterator[Part]:
-        """Yields one part for each node that a row names."""
+        """Yields one change for each node that a row names."""
         names = self._named(row, faults)
         action, value = row.cells["field"], row.cells["value"]
         if action not in ACTIONS:

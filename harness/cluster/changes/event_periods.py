@@ -31,9 +31,10 @@ class Period(NamedTuple):
 
 
 def period_of(row: Row, first: Period | None, faults: list[Fault]) -> Period | None:
-    """Returns when a row applies, or None if its time is missing or invalid.
+    """Returns the period in which a row applies, or None if the row's time is missing or invalid.
 
-    Its time must have the same form as the time of the `first` row of the table.
+    If the `first` row of the table has a date, all rows must have dates. Otherwise, all times must count from
+    the trace's origin.
     """
     starts, ends = (moment_of(row.cells[name] or None, row.where(name), faults) for name in ("time", "until"))
     if starts is None:
@@ -58,7 +59,10 @@ def ends_of(
     rows: Mapping[int, Row],
     faults: list[Fault],
 ) -> dict[int, Moment | None]:
-    """Returns the latest end of each row, by the number of the row. Overlapping rows are faults.
+    """Returns the time at which each row ceases to apply, by the number of the row.
+
+    A row without an end applies until the next such row for its fields. If its fields have different next
+    rows, or no next row, its end is None. Overlapping rows are faults.
 
     Args:
         said: maps the number of a row to the fields that the row sets.

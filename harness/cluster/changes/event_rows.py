@@ -1,4 +1,4 @@
-"""Converts an event table to patch documents with times in their metadata."""
+"""Converts an event table to the documents of a patch, with the times in their annotations."""
 
 from __future__ import annotations
 

@@ -17,12 +17,14 @@ _USUAL_WEIGHT = 1  # the default weight of a queue, as in Kueue
 
 
 def is_knob(name: str) -> bool:
-    """Returns True if a name has the form of a cluster knob, and not of a setting or an option."""
+    """Returns True if a name has the form of a knob of a cluster, such as `ClusterQueue/team-a.weight`."""
     return "/" in name or "*" in name
 
 
 def turned(cluster: Cluster, values: Mapping[str, Value]) -> Cluster:
-    """Returns a cluster with some knobs set to the given values. See `multiplied`.
+    """Returns a copy of a cluster with some knobs set to the given values.
+
+    A value such as `x1.1` multiplies the current value of the knob. See `multiplied`.
 
     Raises:
         InputError: a knob does not exist, or a value has the wrong type.

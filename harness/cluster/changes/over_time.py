@@ -30,7 +30,8 @@ _NODE, _POOL = "Node", "NodePool"
 def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     """Returns the cluster at the trace's origin. The times in its manifests become its `changes`.
 
-    If a manifest starts or ends at a time, `changes` has an entry for this time, even if no object changes.
+    `changes` has an entry for each time at which a manifest begins or ceases to apply, even if no object
+    changes.
 
     Args:
         cluster: the cluster with the times in its manifests.
@@ -55,7 +56,10 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
 
 
 def named_like(made: Cluster, cluster: Cluster) -> Cluster:
-    """Returns a cluster with the source and files of another one. The checked states are kept."""
+    """Returns a copy of `made` with the source and the files of `cluster`.
+
+    The copy keeps the states that `check_states` has stored in `made`.
+    """
     named = replace(made, source=cluster.source, files=cluster.files)
     if _CHECKED in made.__dict__:
         named.__dict__[_CHECKED] = made.__dict__[_CHECKED]

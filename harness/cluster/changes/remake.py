@@ -13,10 +13,12 @@ from harness.cluster.yaml.documents import Document
 
 
 def require_manifests(cluster: Cluster) -> None:
-    """Check that the manifests define a cluster, so that other manifests would give another cluster.
+    """Check that the cluster can be created again from its manifests.
+
+    Otherwise, changes to the manifests could not be applied to the cluster.
 
     Raises:
-        InputError: the cluster was made or changed without manifests.
+        InputError: the cluster has no manifests, or was changed after it was read from them.
     """
     name = cluster.source or "the cluster"
     if not cluster.manifests:
@@ -33,7 +35,7 @@ def require_manifests(cluster: Cluster) -> None:
 
 
 def follows_manifests(cluster: Cluster) -> bool:
-    """Returns True if the manifests and the scale of a cluster yield the same cluster again."""
+    """Returns True if a cluster equals the cluster created again from its manifests and its scale."""
     documents = [Document("", content) for content in cluster.manifests]
     try:
         return remade(cluster, documents, cluster.source).digest == cluster.digest

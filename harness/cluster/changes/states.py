@@ -111,8 +111,8 @@ class States:
         """Yields the changes that come after a state, sorted by time.
 
         Args:
-            now: the time of this state. It must be the state that was requested last.
-            state: the state.
+            now: the time of the state.
+            state: the state that the last call of `first` returned.
             called: returns the name of the cluster at a time, for messages.
 
         Raises:

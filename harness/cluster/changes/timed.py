@@ -242,8 +242,8 @@ class OverTime:
     def object(self, number: int, holding: Sequence[Timed]) -> Iterator[Document]:
         """Yields one object with the patches that apply.
 
-        If the object does not exist, the method yields nothing. If the object is a pool that has grown, it
-        yields several documents.
+        If the object does not exist at this time, the method yields nothing. If the object is a NodePool that
+        has grown, the method yields several documents.
         """
         first = self._objects[number][0]
         if first.has_time and not (holding and holding[0] is first):

@@ -30,14 +30,15 @@ KUEUE = "kueue"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Quotas of related kinds.
+    """A family of kinds that together define quotas, such as Kueue's kinds.
 
     Attributes:
-        called: what users call the quotas.
+        called: the name of these quotas in messages.
         kinds: maps each kind to the beginning of its API version.
-        read: a function that returns the quotas of a cluster, if there are any. It adds notes about settings
-            that a `Quota`, or the family that the quotas are converted to, can't express.
-        shares: whether the quotas have weights, by which they share idle capacity.
+        read: a function that returns the quotas of a cluster by name. For each setting that is lost in the
+            conversion, it adds a note.
+        write: a function that returns quotas as manifests of these kinds.
+        shares: whether each quota has a weight, and idle capacity is shared in proportion to the weights.
     """
 
     called: str
@@ -77,7 +78,7 @@ WorkloadPriorityClasses belong to none, because they set the priorities of jobs 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Manifests with the quotas of the other family, and notes about settings that couldn't be converted."""
+    """Manifests with converted quotas, and notes about settings that were lost in the conversion."""
 
     manifests: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...]
@@ -94,8 +95,8 @@ def convert(cluster: Cluster, to: str, *, keep: bool = False, kinds: Kinds = KIN
 
     Raises:
         InputError: the cluster has no quotas to convert, has quotas of several other families, or already has
-            quotas of that family.
-        OptionError: no family has that name.
+            quotas of the family `to`.
+        OptionError: no family has the name `to`.
         PluginError: a plugin's function failed.
     """
     families = {**_BUILT_IN, **_of_plugins(kinds)}

@@ -1,4 +1,4 @@
-"""Converts elastic quotas to the quotas of another scheduler, and quotas to an ElasticQuotaTree."""
+"""Reads elastic quotas as quotas (`Quota`), and writes quotas as an ElasticQuotaTree."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _COHORT = "elastic-quotas"
 
 
 def read_elastic(cluster: Cluster, notes: Warnings, to: Family) -> dict[str, Quota]:
-    """Returns the quotas of a cluster's elastic quotas.
+    """Returns the elastic quotas of a cluster as `Quota` objects by name.
 
-    Quotas without a parent share one group. With Koordinator's trees, there is one such group per tree.
+    Quotas without a parent form one group. With Koordinator's trees, there is one such group per tree.
     """
     quotas = cluster.elastic_quotas.values()
     below = grouped((quota.parent, quota) for quota in quotas)
@@ -41,10 +41,10 @@ def read_elastic(cluster: Cluster, notes: Warnings, to: Family) -> dict[str, Quo
 
 
 def write_elastic(quotas: Mapping[str, Quota]) -> list[dict[str, Any]]:
-    """Returns one ElasticQuotaTree, in which groups of quotas become inner quotas.
+    """Returns quotas as one ElasticQuotaTree, in which each group becomes the parent of its quotas.
 
-    No quota has a `max` above the `max` of its parent. Each quota names every resource in the tree, because
-    its pods must not use resources for which it has no quota.
+    A `max` above the `max` of the parent is lowered to it. Each quota lists every resource of the tree,
+    because its pods must not use resources for which it has no quota.
     """
     below = grouped((quota.parent or "", name) for name, quota in quotas.items())
     groups = [name for name in below if name and name not in quotas]

@@ -1,4 +1,4 @@
-"""Says how a replay treats every field of every kind that harness reads.
+"""States how a replay treats every field of every kind that harness reads (the coverage of the kind).
 
-Each module contains one family of kinds.
+Each module contains the coverage of a few related kinds.
 """

@@ -1,4 +1,4 @@
-"""Coverage of the fields that several kinds have in common."""
+"""States how a replay treats the fields that several kinds have in common, such as metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def metadata(
     stays: bool = True,
     counts: tuple[str, ...] = (),
 ) -> list[Row]:
-    """Returns the coverage of an object's metadata.
+    """Returns verdicts on the fields of an object's metadata.
 
     Args:
         named: whether the name distinguishes the object from others. It is False if only one object can
@@ -72,12 +72,12 @@ STATUS: list[Row] = harmless(CONTROLLERS, "status")
 
 
 def selector(path: str) -> list[Row]:
-    """Returns the coverage of a label selector."""
+    """Returns verdicts on the fields of a label selector."""
     return modelled(path, f"{path}.matchLabels{{}}", f"{path}.matchExpressions[].(key|operator|values)")
 
 
 def taints(path: str) -> list[Row]:
-    """Returns the coverage of a list of taints."""
+    """Returns verdicts on the fields of a list of taints."""
     return [
         *modelled(f"{path}[].(key|value|effect)"),
         *harmless("taints stay for a whole replay", f"{path}[].timeAdded"),
@@ -85,5 +85,5 @@ def taints(path: str) -> list[Row]:
 
 
 def tolerations(path: str) -> list[Row]:
-    """Returns the coverage of a list of tolerations."""
+    """Returns verdicts on the fields of a list of tolerations."""
     return modelled(f"{path}[].(key|operator|value|effect|tolerationSeconds)")

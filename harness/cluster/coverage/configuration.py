@@ -1,4 +1,7 @@
-"""Coverage of Kueue's Configuration. Kueue decodes it strictly, so unknown fields are rejected."""
+"""States how a replay treats the fields of Kueue's Configuration.
+
+Kueue decodes a Configuration strictly, so harness rejects unknown fields in it, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coverage of Kubernetes' own kinds except Pods, and of NodePool.
+"""States how a replay treats the fields of NodePool and of Kubernetes' own kinds except Pods.
 
 The fields are listed at https://kubernetes.io/docs/reference/generated/kubernetes-api/v1.36/
 """

@@ -1,4 +1,4 @@
-"""Coverage of Kueue's kinds, except for Workload and Configuration."""
+"""States how a replay treats the fields of Kueue's kinds, except for Workload and Configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Lists kinds that harness doesn't read although they would change decisions, with its assumptions.
+"""Lists kinds that harness doesn't read although they can change decisions.
+
+For each of them, it states the assumption that harness makes instead.
 
 `Kueue` and `Scheduler` are kinds of OpenShift's operators. The operators derive the configuration of the
 components from objects of these kinds.

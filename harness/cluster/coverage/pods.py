@@ -1,4 +1,4 @@
-"""Coverage of Pods, and of the pod templates in other kinds."""
+"""States how a replay treats the fields of Pods, and of the pod templates in other kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Coverage of PodGroups, `scheduling.k8s.io` Workloads and KubeSchedulerConfiguration.
+"""States how a replay treats the fields of PodGroups, Workloads and KubeSchedulerConfigurations.
+
+These are the Workloads of `scheduling.k8s.io`, not those of Kueue.
 
 The fields of KubeSchedulerConfiguration are listed at
 https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/

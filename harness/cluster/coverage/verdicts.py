@@ -1,11 +1,14 @@
-"""Verdicts on manifest fields, and tables that have a verdict for every field of a kind.
+"""Verdicts on manifest fields, and tables with a verdict for every field of a kind.
+
+A verdict states how a replay treats the field: whether harness models it, ignores it because it can't change
+a decision, or makes an assumption instead.
 
 In a path such as `spec.taints[].key`, `[]` means each item of a list. For a mapping with arbitrary names,
 `{}` means each value, `{name}` means the value of one name, and `{prefix*}` means the values of all names
 with this prefix. `(one|other)` stands for several paths, each with its own row.
 
-A row applies to its path and to all paths below it that don't have their own row. Rows from `modelled` are an
-exception, because a modelled mapping contains only fields that have a row.
+A row applies to its path and to all paths below it that don't have their own row. A row from `modelled`
+applies only to its own path, so each field of a modelled mapping needs its own row.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ class Row(NamedTuple):
     Attributes:
         path: the path of the field.
         verdict: how a replay treats the field.
-        why: the reason why the field can't change a decision, or the assumption that harness makes. For
-            `SAME`, this is the other place.
+        why: the reason why the field can't change a decision, or the assumption that harness makes. If the
+            verdict is `SAME`, it is the path of a place with the same fields.
         usual: the values that agree with the assumption. These values don't cause a warning.
         versions: the API versions that have the field. If it is empty, all versions have the field.
     """
@@ -75,12 +78,15 @@ def assumed(what: str, *paths: str, usual: tuple[Any, ...] = ()) -> list[Row]:
 
 
 def same(path: str, other: str) -> list[Row]:
-    """Returns a row for a place that has the same fields as another place, such as a tree's children."""
+    """Returns a row stating that the place `path` has the same fields as the place `other`.
+
+    For example, the children of a tree have the same fields as its root.
+    """
     return [Row(path, Verdict.SAME, other)]
 
 
 def below(path: str, rows: Iterable[Row]) -> list[Row]:
-    """Returns the rows with a prefix before their paths."""
+    """Returns the rows with the path `path` before their own paths."""
     return [row._replace(path=f"{path}.{row.path}") for row in rows]
 
 
@@ -110,7 +116,7 @@ class Place:
     """A place in the tree of fields of a kind.
 
     Attributes:
-        row: the verdict on the place, or None if it only leads to other places.
+        row: the verdict on the place, or None if only places below it have verdicts.
         prefixes: maps prefixes of names to their places, the longest prefix first.
         free: the place of any other name, or None if other names are not allowed.
         item: the place of the items, if the value is a list.

@@ -1,4 +1,4 @@
-"""Coverage of Kueue's Workload."""
+"""States how a replay treats the fields of Kueue's Workload."""
 
 from __future__ import annotations
 

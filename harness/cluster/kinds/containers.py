@@ -35,8 +35,8 @@ class Container:
     """The modelled parts of a container: its quantities, its ports, and whether it is a sidecar.
 
     Args:
-        read: the function that reads the container's quantities. Kueue's function turns quantities beyond 64
-            bits into the largest possible quantity.
+        read: the function that reads the container's quantities. For Kueue, it is `saturating_amounts`, which
+            limits quantities to 64 bits.
 
     Attributes:
         requests: the requests of the container. If a resource has a limit but no request, the limit is also

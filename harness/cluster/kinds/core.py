@@ -229,7 +229,10 @@ def read_priority_class(fields: Fields, draft: Draft) -> None:
 
 
 def check_core(draft: Draft) -> None:
-    """Check the rules between Kubernetes' own objects."""
+    """Check rules that concern several objects of Kubernetes.
+
+    At most one PriorityClass can be the global default, and the sum over all nodes must fit into 64 bits.
+    """
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:
         draft.priority_classes.fields(name).refuse("globalDefault", f"is already 'true' for {defaults[0]}")

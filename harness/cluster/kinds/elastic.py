@@ -84,7 +84,10 @@ class ElasticQuota(Value):
 
 
 def leaves_of(quotas: Mapping[str, ElasticQuota]) -> dict[str, ElasticQuota]:
-    """Returns the quotas that pods count against, which are neither marked nor named as parents."""
+    """Returns the leaves, which are the quotas that pods count against.
+
+    A leaf isn't declared a parent (`is_parent`), and no other quota names it as its parent.
+    """
     parents = {quota.parent for quota in quotas.values()}
     return {name: quota for name, quota in quotas.items() if name not in parents and not quota.is_parent}
 
@@ -97,10 +100,11 @@ class QuotaLeaves:
 
     1. the leaf that the pod's label names;
     2. the leaf for the namespace of the pod;
-    3. the leaf with the name of the job's queue, or of the ClusterQueue of that LocalQueue.
+    3. the leaf with the name of the job's queue;
+    4. the leaf with the name of the ClusterQueue, if the job's queue is a LocalQueue.
 
-    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota. The search skips
-    the third step if the queue is the pod's namespace, as it is for a Pod in manifests.
+    With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota. If the queue is
+    the pod's namespace, as for a Pod in manifests, the search then skips steps 3 and 4.
 
     Args:
         cluster: the cluster with the elastic quotas and LocalQueues.
@@ -147,6 +151,9 @@ def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -
 
 
 def is_koordinators(metadata: Any) -> bool:
-    """Returns True if an ElasticQuota has a label or annotation of Koordinator. Its name then matters."""
+    """Returns True if an ElasticQuota has a label or annotation of Koordinator.
+
+    Koordinator identifies a quota by its own name, and not by its namespace.
+    """
     given = (*mapping_of(metadata, "labels"), *mapping_of(metadata, "annotations"))
     return any(str(key).startswith(KOORDINATOR) for key in given)

@@ -255,7 +255,7 @@ def _flavor_resources(
 
 
 def check_kueue(draft: Draft) -> None:
-    """Check the rules between Kueue's objects."""
+    """Check rules that concern several objects of Kueue, such as a ClusterQueue that names a flavor."""
     for key, local in draft.local_queues.items():
         if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
             draft.warnings.add(

@@ -71,7 +71,7 @@ class KueueConfiguration(Value):
         counting: the rules by which requests count against quotas.
         other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
         evicted_last: concerns a workload that was evicted because its pods were not ready in time. If True,
-            the queue orders it by the time of its eviction.
+            the time of its eviction determines its position in the queue. If False, its creation time does.
         pods_ready: how Kueue treats workloads whose pods are not ready in time, unless the feature gate
             `DisableWaitForPodsReady` is on. It is None if Kueue does not watch pods.
         pods_ready_given: whether the Configuration sets `pods_ready`. If not, the default that Kueue has

@@ -171,7 +171,10 @@ _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
 
 
 def differences(release: Release) -> Iterator[Difference]:
-    """Yields how the decisions of a release with default gates differ from those of the newest release."""
+    """Yields the rules by which the decisions of a release differ from those of the newest release.
+
+    Both releases have their default gates.
+    """
     rules = [name for name, history in RULES_BY_RELEASE.items() if state_at(history, release) != "+"]
     if "preference_is_read" in rules:
         rules.remove("preference_is_named")
@@ -188,7 +191,10 @@ def differences(release: Release) -> Iterator[Difference]:
 
 
 def counting_sentences(cluster: Cluster) -> Iterator[str]:
-    """Yields sentences about how requests count against quotas, and about devices that no gate counts."""
+    """Yields sentences about the rules by which the cluster's Kueue counts requests against quotas.
+
+    If the Configuration maps DeviceClasses but no gate is on to count devices, a sentence says so.
+    """
     if cluster.kueue is None:
         return
     counting, controller = cluster.kueue.counting, cluster.kueue_controller

@@ -1,4 +1,4 @@
-"""The known Kueue releases, and histories that record changes by release."""
+"""Lists the known Kueue releases, and reads histories, which are texts that record changes by release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RELEASE = re.compile(r"v?0\.(\d+)(?:\.(\d+))?")
 
 
 class Release(NamedTuple):
-    """A release of Kueue, 0.`minor`.`patch`. The newest one is a commit before 0.20."""
+    """A release of Kueue, such as 0.17.8. The newest entry is not a release but a commit before 0.20."""
 
     minor: int
     patch: int
@@ -36,7 +36,9 @@ RELEASES = (
 
 
 def release_named(text: str) -> Release:
-    """Returns the release that a text names: `v0.17.8`, `v0.17` for its newest known patch, or `ff69552`.
+    """Returns the release that a text names, such as `v0.17.8`.
+
+    `v0.17` means its newest known patch release, and `ff69552` the newest recorded commit.
 
     Raises:
         OptionError: the text names no known release.
