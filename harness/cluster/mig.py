@@ -82,16 +82,17 @@ class Model(NamedTuple):
     def holds(self, slices: Mapping[Profile, int], gpus: int) -> bool:
         """Returns True if the given number of GPUs can be divided into these slices.
 
-        A slice can begin only at certain eighths of the memory:
+        The memory of a GPU has eight equal parts, numbered from 0 to 7. A slice can begin only at some of
+        them:
 
-        - Slices of two eighths begin at 0, 2 or 4. Those with one compute slice can also begin at 6.
-        - Slices of four eighths begin at 0. Those with three compute slices can also begin at 4.
-        - A small slice can't use the last eighth.
+        - A slice of two parts begins at 0, 2 or 4. If it has one compute slice, it can also begin at 6.
+        - A slice of four parts begins at 0. If it has three compute slices, it can also begin at 4.
+        - A slice of one part can't use part 7.
 
-        As a result, the first half of a GPU consists of two pairs of eighths. The second half consists of one
-        pair and a remainder, which can hold one slice of one or two eighths. The method assumes the best
-        placement, where large slices come first and slices with three compute slices are in second halves. An
-        A30 has a single half with two pairs.
+        The method therefore divides a GPU into a first half of two pairs (0-1 and 2-3), a third pair (4-5),
+        and a remainder (6-7). The remainder can hold only one slice, of one or two parts. The method assumes
+        the best placement: large slices come first, and slices with three compute slices are in second
+        halves. An A30 has only a first half.
         """
         unit, tails = self.unit, self.compute != _A30
         count = dict.fromkeys(_SIZES, 0)

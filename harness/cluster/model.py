@@ -57,8 +57,8 @@ class Node(Value):
     """A machine. `allocatable` maps resources to quantities (cpu in millicores).
 
     `ready` is False if the condition Ready has a status other than True. Topologies exclude such a node.
-    `drain` is the timeout of a running `kubectl drain` in microseconds, where 0 means no timeout, or None if
-    no drain is running.
+    `drain` is None unless a `kubectl drain` is running. It is then the timeout of the drain in microseconds,
+    and 0 means no timeout.
     """
 
     name: str
@@ -102,7 +102,11 @@ class ResourceFlavor(Value):
 
 @fixed()
 class ResourceQuota(Value):
-    """The quota for one resource in one flavor. `UNLIMITED` means no limit, and so does None for a limit."""
+    """The quota for one resource in one flavor.
+
+    `UNLIMITED` means that there is no limit. For the borrowing limit and the lending limit, None means the
+    same.
+    """
 
     nominal: int
     borrowing_limit: int | None = None
@@ -322,7 +326,7 @@ class Cluster(Value):
 
     @cached_property
     def standings(self) -> dict[int, tuple[Workload, Standing]]:
-        """Cached results of `harness.cluster.standing` for Workloads, by the identity of the object."""
+        """Cached results of `harness.cluster.standing` for Workloads, by the `id()` of the Workload."""
         return {}
 
     @cached_property
@@ -346,7 +350,7 @@ class Cluster(Value):
 
     @cached_property
     def follows_manifests(self) -> bool:
-        """True if the manifests and the scale define the cluster, so that other manifests would change it."""
+        """True if the cluster equals the cluster created again from its manifests and its scale."""
         from harness.cluster.changes.remake import follows_manifests
 
         return follows_manifests(self)
@@ -410,7 +414,10 @@ class Cluster(Value):
         return self.default_class.value
 
     def schedules(self, pod: Pod) -> bool:
-        """Returns True if the replayed scheduler places a pod. Other pods only use resources."""
+        """Returns True if the replayed scheduler places this pod, according to the pod's `schedulerName`.
+
+        Pods of other schedulers only use resources.
+        """
         return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
 
     def priority_of(self, name: str) -> PriorityClass | None:
@@ -425,18 +432,22 @@ class Cluster(Value):
         )
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """Returns the labels of a namespace that selectors see, including the label that Kubernetes adds."""
+        """Returns the labels of a namespace, including the label with its name that Kubernetes adds."""
         return self.namespaces.get(namespace) or frozen({NAMESPACE_NAME: namespace})
 
     def cluster_queue_of(self, namespace: str, queue: str) -> ClusterQueue | None:
-        """Returns the ClusterQueue for a queue in a trace, which names a LocalQueue or a ClusterQueue."""
+        """Returns the ClusterQueue of the queue that a trace names, or None if there is none.
+
+        A trace can name a LocalQueue or a ClusterQueue.
+        """
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 
     def queue_of_object(self, namespace: str, queue: str) -> ClusterQueue | None:
-        """Returns the ClusterQueue for the queue that an object of a cluster names.
+        """Returns the ClusterQueue of the queue that an object in the manifests names, or None.
 
-        Objects name only LocalQueues. Without any LocalQueue in the manifests, the queue is a ClusterQueue.
+        An object can name only a LocalQueue. If the manifests contain no LocalQueue at all, the name counts
+        as the name of a ClusterQueue.
         """
         known = not self.local_queues or (namespace, queue) in self.local_queues
         return self.cluster_queue_of(namespace, queue) if known else None

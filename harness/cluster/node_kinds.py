@@ -21,14 +21,15 @@ kinds are merged.
 
 
 def node_kinds(nodes: Sequence[Node]) -> dict[str, Any]:
-    """Returns the kinds of nodes.
+    """Returns the kinds of nodes. Nodes of a kind differ only in their names.
 
     Returns:
         A dictionary with two keys. `nodes` lists the kinds in order of first appearance. Each kind has a
         `count`, the `first` and `last` name, a hash of all `names`, and `allocatable`. If present, it also
-        has `labels`, `taints`, `unschedulable` and `ready`. An entry with `kinds` merges that number of
-        kinds, and its allocatable quantities are their sum. `labels` describes the labels that were dropped
-        because they have too many values. It maps each label to the `count` of its values and their `sha256`.
+        has `labels`, `taints`, `unschedulable` and `ready`. If there are too many kinds, the last entry
+        merges the smallest ones. Its `kinds` is their number, and its allocatable quantities are their sum.
+        `labels` describes the labels that were dropped because they have too many values. It maps each label
+        to the `count` of its values and their `sha256`.
     """
     values: dict[str, dict[str, str]] = {}
     for node in nodes:

@@ -20,12 +20,13 @@ from harness.cluster.model import (
 
 
 def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
-    """Returns the cluster with only the quotas of some jobs, each bounded by its own nominal quota.
+    """Returns a copy of the cluster that contains only the given quotas, which can't borrow.
 
-    A ClusterQueue is removed from its cohort. For the resources that an ElasticQuota names, its `max` becomes
-    equal to its `min`. The semantics of the whole cluster stay the same. Each plugin uses one of the two
-    kinds. The nodes stay the same, because no node belongs only to this quota, and the quota is what limits
-    the jobs. Changes to these quotas and to nodes happen at the same times as before.
+    The ClusterQueue leaves its cohort. For each resource in the `min` of an ElasticQuota, the `max` becomes
+    equal to the `min`. The semantics of elastic quotas stay those of the whole cluster.
+
+    All nodes remain, because no node belongs to a single quota. Changes to nodes and to the given quotas
+    happen at the same times as before.
 
     Args:
         cluster: the cluster with all quotas.

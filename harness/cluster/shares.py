@@ -27,9 +27,9 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
 
 
 def split_in_units(total: int, weights: Mapping[str, int | Fraction], unit: int) -> dict[str, int]:
-    """Divides a total into shares of whole units by `largest_remainder`.
+    """Divides a total into shares that are multiples of `unit`, by `largest_remainder`.
 
-    The first name also gets the rest.
+    If the total isn't a multiple of `unit`, the first share by name also gets the remainder.
     """
     units, rest = divmod(total, unit)
     shares = {name: share * unit for name, share in largest_remainder(units, weights).items()}

@@ -67,7 +67,9 @@ def _of_workload(cluster: Cluster, each: Workload) -> Standing:
 
 
 def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]) -> Mapping[str, int]:
-    """Returns how many pods in each pod set succeeded without a successor, as in a Job with more completions.
+    """Returns the number of pods in each pod set that succeeded and that no other pod replaces.
+
+    In a Job with more completions than parallel pods, for example, new pods replace those that succeeded.
 
     Args:
         workload: the Workload as it was read.
@@ -93,11 +95,11 @@ def leaving(cluster: Cluster, pod: Pod) -> int:
 
 
 def staying(cluster: Cluster) -> frozenset[str]:
-    """Returns the Pods that stay on their nodes, as `namespace/name`.
+    """Returns the Pods that stay on their nodes when the replay begins, as `namespace/name`.
 
-    The node of such a Pod exists, and has enough free resources after the Pods that started earlier are
-    placed. A Pod of a Workload uses its own requests, or the Workload's requests for the Pod if those are
-    larger.
+    A Pod stays if its node exists and has enough free resources for it, in addition to the Pods that started
+    earlier. For each resource of a Pod with a Workload, the larger of two requests counts: that of the Pod
+    itself, and that of the Workload for the Pod.
     """
     bound = [
         pod
@@ -123,7 +125,7 @@ def staying(cluster: Cluster) -> frozenset[str]:
 
 
 def requests_of_workloads(cluster: Cluster) -> dict[str, Mapping[str, int]]:
-    """Returns what Workloads request for their Pods. The keys are the `namespace/name` of the Pods."""
+    """Returns the requests of Workloads for each of their Pods, by the `namespace/name` of the Pod."""
     found: dict[str, Mapping[str, int]] = {}
     for workload in cluster.workloads:
         rooms = list(_rooms(workload))
@@ -197,7 +199,7 @@ def _room_of(pod: Pod, rooms: Sequence[_Room], taken: Mapping[int, Pod]) -> _Roo
 
 
 def differs(pod: Pod, requests: Mapping[str, int]) -> bool:
-    """Returns True if a Pod has other requests than the given requests."""
+    """Returns True if the requests of a Pod differ from the given requests."""
     return _asked(pod.spec.requests) != _asked(requests)
 
 

@@ -59,9 +59,9 @@ def release_named(text: str) -> Release:
 
 
 def nearest_release(text: str) -> Release | None:
-    """Returns the known release that is nearest to a named one, preferably not above it, or None.
+    """Returns the newest known release up to the release that a text names, or None if it names no release.
 
-    The result is None if the text names no release.
+    If the named release is older than all known releases, the function returns the oldest known release.
     """
     found = re.match(r"v?0\.(\d+)\.(\d+)(?![\w.])", text)
     if found is None:
@@ -77,8 +77,9 @@ def state_at(history: str, release: Release) -> str:
     """Returns the state that a history records for a release.
 
     Args:
-        history: the changes in order, each with the first release that has it, such as `15.6=T 16=- 16.3=T`.
-            If a change was backported to an older minor version, it appears again for the next minor version.
+        history: the changes in order, such as `15.6=T 16=- 16.3=T`. Each entry is `release=state`: the state
+            applies from 0.15.6 on. A change that was backported to 0.15.6 but came to 0.16 only in 0.16.3 has
+            three entries, as in this example.
         release: the release.
 
     Returns:

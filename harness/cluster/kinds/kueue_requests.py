@@ -27,12 +27,12 @@ _RETAIN, _REPLACE = "Retain", "Replace"
 @final
 @fixed()
 class Transformation(Value):
-    """How a resource that pods request is transformed.
+    """A rule by which Kueue counts a requested resource as other resources.
 
     Attributes:
         source: the requested resource.
         replaces: whether the outputs replace the source. If True, the source itself doesn't count.
-        multiply_by: a resource or "". The outputs are multiplied by the requested quantity of the resource.
+        multiply_by: the resource whose requested quantity multiplies the outputs, or "".
         outputs: maps a resource to the quantity that counts for each unit of the source. CPU is in cores.
     """
 
@@ -52,7 +52,8 @@ class Counting(Value):
         transformations: the transformations, at most one for each source.
         devices: maps a DeviceClass to a resource. Each device of the class counts as one unit of the
             resource.
-        measured: the classes whose devices count by their contents. harness doesn't know these contents.
+        measured: the classes for which Kueue counts a quantity inside each device, such as its memory, and
+            not the device. harness doesn't know these quantities, so such devices count as nothing.
     """
 
     excluded: tuple[str, ...] = ()
@@ -72,8 +73,8 @@ class Counting(Value):
             requests: the quantities that the pod requests, by resource.
             exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, Kueue
                 rounded sources and multipliers up to whole units.
-            keeps_inputs: whether a retained source keeps its requested quantity. Before PR 13986, Kueue
-                multiplied this quantity too.
+            keeps_inputs: whether a source that the outputs don't replace counts with its requested quantity.
+                Before PR 13986, Kueue also multiplied the source by the quantity of `multiply_by`.
         """
         if self.excluded:
             requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}

@@ -64,7 +64,7 @@ def min_available(labels: Mapping[str, str]) -> int | None:
 def membership_of(
     namespace: str, labels: Mapping[str, str], groups: Mapping[tuple[str, str], PodGroup]
 ) -> Membership | None:
-    """Returns the group of a pod with its size, which comes from the PodGroup or else from a label.
+    """Returns the group of a pod and the group's size. The size comes from the PodGroup, or else a label.
 
     If the pod names no group, or a group of unknown size, the function returns None.
     """

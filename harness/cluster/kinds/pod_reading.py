@@ -49,7 +49,10 @@ _POLICIES = ("PreemptLowerPriority", "Never")
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
-    """Read a Pod. A Pod that has ended uses no resources, but counts for its Workload if it succeeded."""
+    """Read a Pod. A Pod that has failed is dropped.
+
+    A Pod that has succeeded uses no resources, but its Workload counts it as an ended pod.
+    """
     pod = read_pod(fields)
     if pod.ended:
         if fields.child("status").raw("phase") == "Succeeded":
@@ -59,7 +62,7 @@ def read_running_pod(fields: Fields, draft: Draft) -> None:
 
 
 def check_pods(draft: Draft) -> None:
-    """Check the rules between pods and other objects."""
+    """Check that the manifests contain the priority class and the node that each pod names."""
     for key, pod in draft.pods.items():
         if (
             pod.priority is None
@@ -145,7 +148,7 @@ def _kinds_of_owners(owners: Any) -> set[Any]:
 
 
 def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the manifest of a Pod, changed so that the Pod waits for a node."""
+    """Returns a copy of a Pod's manifest without a node and a status, so that the Pod waits for a node."""
     spec = {key: value for key, value in manifest["spec"].items() if key != "nodeName"}
     return {**manifest, "spec": spec, "status": {}}
 
@@ -234,9 +237,9 @@ def _amounts_of_trace(
 
 
 def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
-    """Returns a spec with other quantities from a trace.
+    """Returns a copy of a pod's spec with other requests and limits, which come from a trace.
 
-    The template of the spec must not contain quantities.
+    The pod template from which the spec was read must not contain requests or limits.
     """
     total, scored, qos = _amounts_of_trace(requests, limits, {})
     return replace(
@@ -266,8 +269,8 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     """Returns the spec of the pods in a pod set.
 
     `pod_template` is the `spec` of a pod, or a template with `metadata.labels` and `spec`. `tolerations` and
-    `affinity` are the fields of the same name. If the containers have requests, those requests determine the
-    quantities. Otherwise, the requests in the trace determine the quantities, and a quantity of 0 counts as
+    `affinity` are the fields of the same name in a pod's `spec`. If the containers of the template have
+    requests, these requests apply. Otherwise, the requests in the trace apply, and a request of 0 counts as
     absent.
     """
     fields = Fields(template_of(pod_set, faults, where), where, faults)
@@ -275,7 +278,10 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
 
 
 def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:
-    """Returns the spec of the pods in a pod set, as in a manifest, without the trace's requests."""
+    """Returns the `spec` of the pods in a pod set as JSON, as a manifest would contain it.
+
+    The requests that the trace states for the pod set are not included.
+    """
     template = _json(pod_set.pod_template, "pod_template", faults, where)
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
         template = template["spec"]
@@ -295,9 +301,9 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
 
 
 def manifest_of(pod_set: PodSet) -> Pod | None:
-    """Returns the Pod that a pod set represents, if its `pod_template` is a whole manifest.
+    """Returns the Pod from which a pod set was made, or None if its job comes from a trace.
 
-    For the pods of a trace, the function returns None.
+    The `pod_template` of such a pod set is the whole manifest of the Pod.
     """
     manifest = _json(pod_set.pod_template, "pod_template", [], "")
     if not isinstance(manifest, Mapping) or "spec" not in manifest:

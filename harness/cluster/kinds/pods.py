@@ -64,7 +64,9 @@ class PreferredNodes(Value):
 
 @fixed()
 class PodAffinityTerm(Value):
-    """Other pods with which a pod must or should share, or not share, a domain of the topology key.
+    """A rule that places a pod in the same topology domain as certain other pods, or in another domain.
+
+    The rule can be required or preferred, as an affinity or an anti-affinity.
 
     Attributes:
         topology_key: the node label whose values define the domains.
@@ -142,7 +144,8 @@ class PodSpec(Fixed):
     Attributes:
         requests: the requested quantities by resource, which can be 0. Each quantity is the sum of all
             containers or the quantity of one init container, whichever is larger, plus the overhead.
-        scored_cpu, scored_memory: the requests for scores, with defaults for containers without requests.
+        scored_cpu, scored_memory: the requests by which kube-scheduler scores nodes. They include default
+            requests for containers without requests.
         host_ports: the ports that the pod occupies on its node.
         node_name: the only node that the pod can run on, or "".
         required_nodes: the alternative terms of the required node affinity, or None if there is no required
@@ -243,7 +246,8 @@ class Pod(Fixed):
     def key(self) -> str:
         """The pod's namespace and name.
 
-        The prefix `pod` is added if a Workload has the same name, because both can be jobs.
+        If a Workload has the same namespace and name, the key has the prefix `pod`. It then identifies one
+        job, because a Pod and a Workload can both be jobs.
         """
         return f"pod {self.full_name}" if self.named_as_workload else self.full_name
 
@@ -254,9 +258,9 @@ class Pod(Fixed):
 
 
 def places_of_pods(manifests: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Returns the places of the Pods in the manifests, by `full_name`.
+    """Returns the index of each Pod in the list of manifests, by the `full_name` of the Pod.
 
-    A kind of another API group can also have the name Pod.
+    Only Pods of the API version v1 count, because another API group can also have a kind named Pod.
     """
     return {
         f"{item['metadata'].get('namespace') or 'default'}/{item['metadata']['name']}": place

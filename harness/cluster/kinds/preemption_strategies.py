@@ -1,8 +1,10 @@
-"""The strategies of fair sharing, which compare shares to decide whether a workload can be preempted.
+"""The preemption strategies of Kueue's fair sharing. A strategy decides whether a workload can be preempted.
 
-Upstream: pkg/scheduler/preemption/fairsharing/strategy.go (KEP 1714, rules S2-a and S2-b). A *side* is the
-node right below the lowest common ancestor of the two ClusterQueues. The strategies compare the shares of the
-two sides. To add a strategy, add it to `STRATEGIES`.
+Upstream: pkg/scheduler/preemption/fairsharing/strategy.go (KEP 1714, rules S2-a and S2-b).
+
+The preemptor and the target belong to two ClusterQueues, which have a lowest common ancestor in the tree of
+cohorts. The *side* of each is the child of this ancestor that contains its ClusterQueue. A strategy compares
+the weighted shares of the two sides. To add a strategy, add it to `STRATEGIES`.
 """
 
 from __future__ import annotations
@@ -15,17 +17,17 @@ _Share: TypeAlias = tuple[bool, float]  # whether the share is infinite, and its
 
 
 class Strategy(NamedTuple):
-    """A condition under which a workload can be preempted.
+    """A condition under which a workload (the target) can be preempted.
 
-    A strategy never allows a preemption if the target's side has the smaller share before the preemption. If
-    it allows a preemption, it also allows the preemption with larger shares of the target's side.
+    No strategy allows a preemption if the target's side has the smaller share before the preemption. A
+    strategy that allows a preemption would also allow it if the shares of the target's side were larger.
 
     Attributes:
         name: the name of the strategy in Kueue's Configuration.
-        allows: compares the share of the preemptor's side, with the incoming workload, to the share of the
-            target's side before and after the preemption.
-        refusal: the comparison that failed, in words. The arguments are those of `allows`, as texts, and the
-            name of the target's side.
+        allows: a function of three shares: that of the preemptor's side, including the preemptor, and those
+            of the target's side before and after the preemption.
+        refusal: a function that returns the comparison that failed, as text. Its arguments are those of
+            `allows`, as texts, and the name of the target's side.
     """
 
     name: str

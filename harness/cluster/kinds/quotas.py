@@ -11,7 +11,7 @@ from harness.cluster.model import Cluster
 
 
 class Quota(NamedTuple):
-    """A quota in the form that all kinds share: metrics measure jobs against it, and `convert` converts it.
+    """A quota in a form that doesn't depend on its kind. Metrics and the conversion of quotas use this form.
 
     An object of a plugin's own kind has a method `quota(cluster)`, which returns its quota in this form. The
     key of the object is the name of the queue.

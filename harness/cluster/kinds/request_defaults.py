@@ -23,7 +23,7 @@ _CONTAINER = "Container"
 
 @fixed()
 class RuntimeClass(Value):
-    """A RuntimeClass. `overhead` is what each of its pods needs beside its containers, by resource."""
+    """A RuntimeClass. `overhead` maps a resource to the quantity that a pod needs beside its containers."""
 
     name: str
     overhead: Mapping[str, int] = field(default_factory=frozen)
@@ -84,7 +84,10 @@ class RequestDefaults:
             self._ranges[namespace] = LimitRange(name, namespace, frozen(limits), frozen(requests))
 
     def workload(self, manifest: Mapping[str, Any], *, limits_first: bool = False) -> dict[str, Any]:
-        """Returns the manifest of a Workload with these additions. For `limits_first`, see `pod`."""
+        """Returns a Workload's manifest with the overhead and the default requests added to its pod sets.
+
+        For `limits_first`, see `pod`.
+        """
         namespace = str(mapping_of(manifest, "metadata").get("namespace") or "default")
         spec = mapping_of(manifest, "spec")
         pod_sets = [
@@ -101,10 +104,14 @@ class RequestDefaults:
         return {**manifest, "spec": {**spec, "podSets": pod_sets}}
 
     def pod(self, spec: Mapping[str, Any], namespace: str, limits_first: bool = False) -> dict[str, Any]:
-        """Returns the `spec` of a pod with these additions.
+        """Returns the `spec` of a pod with the overhead and the default requests added to it.
 
-        With `limits_first`, a limit becomes a missing request before the defaults do. This is True for pods
-        that an API server creates, and False for the templates in a Workload.
+        Args:
+            spec: the `spec` of the pod.
+            namespace: the namespace of the pod.
+            limits_first: whether a container without a request gets its own limit as the request, before the
+                default request applies. It is True for pods that an API server creates, and False for the
+                templates in a Workload.
         """
         found = dict(spec)
         of_class = self._classes.get(str(spec.get("runtimeClassName")))
@@ -120,7 +127,8 @@ class RequestDefaults:
 def add_request_defaults(draft: Draft) -> None:
     """Add overhead and defaults to the Workloads that were read, and warn about missing RuntimeClasses.
 
-    A Workload that holds less quota was admitted before these additions, so it keeps its own requests.
+    If a Workload holds less quota than its increased requests, Kueue admitted it with its own requests. It
+    then keeps its own requests.
     """
     if draft.faults:
         return

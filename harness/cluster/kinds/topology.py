@@ -1,4 +1,4 @@
-"""Models Kueue's topologies, which group nodes at several levels, and the requests for them."""
+"""Models Kueue's topologies, which group nodes at several levels, and the topology requests of workloads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Topology(Value):
     """A Topology.
 
     Attributes:
-        levels: the node labels whose values are the domains of a node, from the coarsest to the finest level.
+        levels: node labels, from the coarsest to the finest level. The value of a label is the node's domain
+            at that level.
     """
 
     name: str
@@ -88,7 +89,11 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
 
 
 def read_topology_request(fields: Fields) -> TopologyRequest:
-    """Read a `topologyRequest`. A single layer of slices can be given without a list."""
+    """Read a `topologyRequest` of a pod set.
+
+    The layers of slices come from the list `podsetSliceRequiredTopologyConstraints`. If the list is absent,
+    the fields `podSetSliceRequiredTopology` and `podSetSliceSize` specify a single layer.
+    """
     layers = tuple(
         SliceLayer(item.string("topology", required=True), item.integer("size", 1, required=True, least=1))
         for item in fields.items("podsetSliceRequiredTopologyConstraints")

@@ -23,7 +23,7 @@ class DomainPods(NamedTuple):
 
 
 class TopologyAssignment(NamedTuple):
-    """The domains that contain the pods of a pod set, and the levels to which their values belong."""
+    """The domains that contain the pods of a pod set, and the topology levels that identify a domain."""
 
     levels: tuple[str, ...]
     domains: tuple[DomainPods, ...]

@@ -40,13 +40,12 @@ class WaitForPodsReady(Value):
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
-    """Returns how Kueue treats workloads with unready pods, or None if Kueue does not watch pods.
+    """Returns two values. The first is the settings for workloads with unready pods, or None if they are off.
 
-    The second value is True if a timeout changes the position of a workload in its queue. Since 0.19, Kueue
-    fills in the section if it is absent or null. In v1beta1, the section can be disabled. Kueue then ignores
-    its other fields.
+    The second value is True if a workload that was evicted after a timeout is ordered by its eviction time.
 
-    `older` says whether the Configuration has version v1beta1.
+    Since 0.19, Kueue fills in the section if it is absent or null. In v1beta1, the section can be disabled.
+    Kueue then ignores its other fields. `older` says whether the Configuration has version v1beta1.
     """
     fields = fields.child("waitForPodsReady")
     on = not older or fields.boolean("enable")

@@ -54,13 +54,23 @@ class CheckState(Value):
 
     @property
     def retry_at(self) -> int | None:
-        """When Kueue queues the Workload again, in microseconds since 1970, or None if at once."""
+        """The time when Kueue queues the Workload again, in microseconds since 1970.
+
+        It is None if Kueue queues the Workload immediately.
+        """
         return self.since + self.requeue_after if self.since is not None and self.requeue_after else None
 
 
 @fixed()
 class PodSetAssignment(Value):
-    """The admission of one pod set, with flavors by resource, quantities, number of pods, and domains."""
+    """The admission of one pod set.
+
+    Attributes:
+        count: the number of admitted pods.
+        flavors: maps each resource to its flavor.
+        usage: the quantity of each resource for all admitted pods together.
+        topology: the domains of the pods, or None.
+    """
 
     name: str
     count: int
@@ -132,7 +142,7 @@ class Workload(Value):
 
     @property
     def holds_quota(self) -> bool:
-        """True if the status says that quota is reserved. Kueue does not count a deactivated Workload."""
+        """True if the status says that the Workload has reserved quota and the Workload has not finished."""
         return self.admission is not None and self.is_true("QuotaReserved") and not self.finished
 
     @property

@@ -31,7 +31,8 @@ class Fields:
         where: the file, document and object, for messages.
         faults: the list to which faults are added.
         path: the path of this mapping, such as `spec.template`.
-        with_words: the mappings of the same object with texts that `words` returns, or None for a new object.
+        with_words: the list that all mappings of one object share. A mapping is added to it if it contains
+            texts that `words` returns. None creates the list of a new object.
     """
 
     def __init__(

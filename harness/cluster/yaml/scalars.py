@@ -99,7 +99,10 @@ def reads_as_text(plain: str) -> bool:
 
 
 def settled(content: Any) -> Any:
-    """Returns a document with YAML 1.1 booleans instead of words, for fields of unknown type."""
+    """Returns a document in which each `Word` is replaced by the boolean that it means in YAML 1.1.
+
+    It is used for documents whose fields have no known type.
+    """
     if isinstance(content, Word):
         return content.truth
     if isinstance(content, Mapping):
