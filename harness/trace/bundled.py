@@ -20,8 +20,8 @@ class Bundled:
     Attributes:
         plugins: the schedulers that a demo compares.
         until: the time at which the replay of a demo ends, or None for the whole trace.
-        shake: the number of twins that a demo compares, so that its differences have intervals. None means a
-            single replay.
+        shake: the number of twins that a demo replays, as text. Twins are slightly varied copies of the
+            trace, and give confidence intervals. None means a single replay of the trace itself.
     """
 
     about: str

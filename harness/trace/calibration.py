@@ -1,8 +1,8 @@
 """Applies a user's changes to a trace and its cluster before a replay, in a fixed order, and records them.
 
-The changes have the same order as the fields of `Calibration`. Priorities come before tenants, because the
-queues of a trace often represent priorities, while another column contains the tenants. Arrivals are scaled
-last, when `harness.trace.jobs` creates the jobs. `harness.cluster.changes.scale` scales the cluster.
+The changes have the same order as the fields of `Calibration`. Priorities are set before tenants. The reason
+is that the queues of many traces represent priorities, and another column contains the tenants. Arrivals are
+scaled last, when `harness.trace.jobs` creates the jobs. `harness.cluster.changes.scale` scales the cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Step(Protocol):
-    """A change of a trace. Its text has the form that users write."""
+    """A change of a trace. `str` returns it in the form in which users write it."""
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
         """Returns the changed rows, and a sentence about the change.

@@ -1,9 +1,11 @@
-"""Finds the LocalQueue of a job if the trace lacks its name or its namespace.
+"""Finds the LocalQueue of a job if the trace doesn't contain its name or its namespace.
 
-harness resolves only unambiguous cases. If a trace does not contain the namespace, a queue represents the
-only LocalQueue of that name. If the queue is the name of a namespace, it represents the only LocalQueue of
-that namespace. The reader of Jobs without Kueue's label writes queues in this form. All other cases need
-`--tenants map:FILE`.
+harness resolves only two unambiguous cases. All other cases need `--tenants map:FILE`.
+
+- If the trace contains no namespaces and only one LocalQueue has the name of the queue, it is this
+  LocalQueue.
+- If the queue has the name of a namespace with only one LocalQueue, it is this LocalQueue. For example, the
+  reader of Kubernetes Jobs writes the namespace as the queue of a Job without Kueue's label.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ _TOLD = 3
 
 
 def homed(trace: Trace, cluster: Cluster) -> Trace:
-    """Returns the trace with the namespaces and LocalQueues that its jobs represent.
+    """Returns the trace with the namespaces and names of the LocalQueues that its queues stand for.
 
-    A note lists these LocalQueues.
+    See `home_of`. A note lists these LocalQueues.
     """
     found = _found(trace.frame, cluster)
     if not found:
@@ -40,19 +42,24 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
 
 
 def map_hint(faults: Iterable[Fault]) -> str | None:
-    """Returns a hint for queues that don't lead to a quota, or None if no fault is about such a queue."""
+    """Returns a hint for faults about queues that have no quota, or None if there is no such fault."""
     if any(fault.where.endswith("queue") for fault in faults):
         return "--tenants map:FILE says which namespace and LocalQueue a queue of the trace represents"
     return None
 
 
 def homed_rows(frame: pl.DataFrame, cluster: Cluster) -> pl.DataFrame:
-    """Returns rows with the namespaces and LocalQueues that they represent. Other faults may remain."""
+    """Returns rows with the namespaces and names of the LocalQueues that their queues stand for.
+
+    The rows may have other faults, because the function doesn't check them.
+    """
     return _with(frame, _found(frame, cluster)) if "queue" in frame.columns else frame
 
 
 def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue | None:
-    """Returns the LocalQueue that a queue represents, or None if the queue has a quota or is ambiguous.
+    """Returns the only LocalQueue that a queue of a trace can stand for, or None.
+
+    The result is also None if the queue has a quota, so that it needs no LocalQueue.
 
     `namespace` is None if the trace does not contain the job's namespace.
     """

@@ -58,19 +58,19 @@ _TAKEN = frozenset((*schemas.jobs((), {}), *_OF_RUNS, *TIMES, "submit", "job"))
 
 
 def constant(value: object) -> Slice:
-    """Returns a slice function that yields the same value for every row."""
+    """Returns a function of a start and a count, which repeats the same value without end."""
     return lambda _start, _count: repeat(value)
 
 
 def values(series: pl.Series) -> Slice:
-    """Returns a slice function for the values of a column."""
+    """Returns a function of a start and a count, which returns the values of these rows of a column."""
     return lambda start, count: series.slice(start, count).to_list()
 
 
 def texts(series: pl.Series) -> Slice:
-    """Returns a slice function for texts without nulls.
+    """Returns a function of a start and a count, which returns the texts of these rows of a column.
 
-    If there are only a few different texts, equal texts share an object.
+    The column must not contain nulls. If it has only a few different texts, equal texts share an object.
     """
     names = series.unique(maintain_order=True).cast(pl.String)
     if len(names) > _MOST_SHARED:

@@ -100,7 +100,10 @@ def pods_of(frame: pl.DataFrame) -> pl.Expr:
 
 
 def total_of(frame: pl.DataFrame, resource: str) -> pl.Expr:
-    """Returns the sum of a row's requests over its pods. It is int128 if int64 might be too small."""
+    """Returns the total request of each row, which is the request of a pod multiplied by the number of pods.
+
+    Its type is int128 if int64 might be too small.
+    """
     name = f"{REQUEST}{resource}"
     request = pl.col(name).fill_null(0)
     if "pods" not in frame.columns:

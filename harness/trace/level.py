@@ -47,7 +47,7 @@ class Steps(Fixed):
     def pieces(self) -> Iterator[pl.DataFrame]:
         """Yields frames with ascending `time` and the `level` from that time on.
 
-        At equal times, ends come before starts.
+        If one job ends when another starts, they don't overlap.
         """
         level = 0
         for since, until in pairwise((None, *self._bounds(), None)):
@@ -125,11 +125,14 @@ class Level(Fixed):
 
     @property
     def peak(self) -> int:
-        """The highest demand at any time. At equal times, ends come before starts."""
+        """The highest demand at any time. If one job ends when another starts, they don't overlap."""
         return self._levels[0]
 
     def quantile(self, share: Fraction) -> int:
-        """Returns the level that demand doesn't exceed for this share of the span of submissions."""
+        """Returns the smallest level that the demand doesn't exceed during `share` of the time.
+
+        The time is that from the first to the last submission.
+        """
         peak, known = self._levels
         if self.first == self.last:
             return peak

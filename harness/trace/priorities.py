@@ -132,7 +132,7 @@ class PriorityShare(Value):
         return ",".join(f"{_plain(share)}:{rank}" for share, rank in self.shares) + f"@{self.seed}"
 
     def changed(self, trace: Trace) -> tuple[pl.DataFrame, str]:
-        """Returns the rows with these priorities. The jobs that are drawn first in each queue get them.
+        """Returns the rows with these priorities. In each queue, jobs get them in a random order.
 
         Shares are rounded to whole jobs.
         """

@@ -66,7 +66,7 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
 
 
 def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
-    """Returns the fault of a row with the row's place in the source file.
+    """Returns a copy of a fault in which the place in the source file replaces the row number.
 
     Args:
         fault: the fault from `breaches`.

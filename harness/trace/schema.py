@@ -190,7 +190,10 @@ def column_of(name: str) -> Column | None:
 
 
 def resources_of(names: Iterable[str], prefix: str = REQUEST) -> list[str]:
-    """Returns the resources that columns request (or limit), in sorted order."""
+    """Returns the resources of the request columns among `names`, in sorted order.
+
+    `prefix` is the prefix of these columns. It can also be that of the limit columns.
+    """
     return sorted(name.removeprefix(prefix) for name in names if name.startswith(prefix))
 
 

@@ -122,7 +122,7 @@ class Twin:
         return replace(trace, frame=frame.with_columns(moved))
 
     def calibration(self, calibration: Calibration | None) -> Calibration | None:
-        """Returns the calibration of a twin, which has other failures.
+        """Returns the calibration for the replay of this twin, in which nodes fail at other random times.
 
         If priorities vary, `--priority-share` also chooses other jobs.
 
@@ -158,7 +158,7 @@ class Shake:
 
     @classmethod
     def parse(cls, text: str | int) -> Shake:
-        """Parse `N[@SEED]`, followed by other quantities that vary, separated by commas.
+        """Parse `N[@SEED][,OPTION...]`. The options are the quantities that vary in addition to arrivals.
 
         Raises:
             OptionError: the text has another form, or describes only one twin, which shows no spread.

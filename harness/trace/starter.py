@@ -68,9 +68,10 @@ class Starter:
             nodes.
         doors: the pairs of namespace and queue in the trace, sorted.
         why: sentences about the choices that were made.
-        topology: maps each level, which is a node label, to the number of next finer domains in one of its
-            domains. The levels are sorted from the finest, whose domains consist of nodes, to the coarsest.
-            It is empty if there is no topology.
+        topology: maps each level, which is a node label, to the size of one of its domains. The size of a
+            domain of the finest level is its number of nodes. The size of any other domain is its number of
+            domains of the next finer level. The levels are sorted from the finest to the coarsest. It is
+            empty if there is no topology.
     """
 
     nodes: int

@@ -33,7 +33,7 @@ class Sums:
     def add(self, frame: pl.DataFrame) -> list[Fault]:
         """Adds valid rows, which must be in the schema's types.
 
-        The method returns a fault for the first row at which a sum no longer fits.
+        For each column, the method returns a fault for the first row whose sum doesn't fit into 64 bits.
         """
         amounts = frame.select(
             total_of(frame, resource).alias(f"{REQUEST}{resource}")
@@ -62,9 +62,9 @@ class Sums:
 
 
 def exact_sum(values: pl.Series) -> int:
-    """Returns the sum of integers of any size.
+    """Returns the exact sum of integers, even if it doesn't fit into 64 bits.
 
-    It is computed piece by piece, because 128 bits use twice the memory.
+    It is computed piece by piece, because 128-bit integers use twice the memory.
     """
     pieces = range(0, len(values), _PIECE)
     return sum(int(values.slice(at, _PIECE).cast(pl.Int128).sum()) for at in pieces)

@@ -1,4 +1,7 @@
-"""Finds the scale of arrivals, or of the cluster, with which a trace offers a given load."""
+"""Finds the scale of arrivals, or of the cluster, that gives a wanted load.
+
+The load is the mean demand of the trace divided by the capacity of the cluster.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class Target:
 
     @property
     def cluster_reaches(self) -> bool:
-        """True if some cluster size gives the load, although nodes and units of quotas are indivisible."""
+        """True if `scale_cluster` gives the wanted load, although a cluster consists of whole nodes."""
         return abs(self.cluster_load - self.wanted) <= _NEAR * self.wanted
 
 

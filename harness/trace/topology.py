@@ -58,7 +58,10 @@ def _said(name: str) -> pl.Expr:
 
 
 def wrong_annotations(template: str) -> str:
-    """Describes the fault in the annotations of a template, which is a JSON object, or returns ""."""
+    """Returns a description of the first fault in the annotations of a pod template, or "" if all are valid.
+
+    `template` is a JSON object.
+    """
     said = _annotated(template)
     layers = _layers(template)
     if layers is None:

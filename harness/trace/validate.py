@@ -66,11 +66,11 @@ def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
 
 
 def cluster_faults(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns the queues, priority classes and capacities that a trace needs and a cluster lacks.
+    """Returns faults for the queues, priority classes and capacities that a trace needs and a cluster lacks.
 
-    With ClusterQueues, a queue is known in three cases: it is a ClusterQueue, a LocalQueue of its namespace
-    that leads to a ClusterQueue, or an ElasticQuota. A job is too large if the smallest size with which it
-    can start (`min_pods`) exceeds the cluster.
+    If the cluster has ClusterQueues, a queue is known in three cases: it is a ClusterQueue, an ElasticQuota,
+    or a LocalQueue of the job's namespace whose ClusterQueue exists. A job is too large if the smallest size
+    with which it can start (`min_pods`) exceeds the cluster.
 
     `by_queues` says whether ClusterQueues admit jobs, so that ElasticQuotas are not used.
     """
@@ -91,7 +91,10 @@ def strangers(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> lis
 
 
 def unknown_names(frame: pl.DataFrame, cluster: Cluster, *, by_queues: bool = False) -> list[Fault]:
-    """Returns faults for queues and priority classes that a cluster lacks. Rows can have further faults."""
+    """Returns a fault for each queue and each priority class of the rows that a cluster lacks.
+
+    The rows may have other faults, because the function doesn't check them.
+    """
     return _unknown_queues(frame, cluster, by_queues) + _unknown_classes(frame, cluster)
 
 

@@ -92,12 +92,12 @@ def _before(one: Window, other: Window) -> bool:
 
 
 def window_bound(trace: Trace, time: int) -> str:
-    """Returns the text that `--window` accepts for a time since a trace's origin, in whole seconds.
+    """Returns a time as text that `--window` accepts: a duration since the file's origin, or a date.
 
-    A trace may begin later than its file, for example because a window was already applied. The text still
-    refers to the whole file. It is a duration since the file's origin, or a date.
+    The trace may begin later than its file, for example because a window was already applied. The text refers
+    to the file nevertheless.
 
-    `time` is in microseconds since the trace's origin.
+    `time` is in microseconds since the trace's origin. It is rounded down to whole seconds.
     """
     if trace.kind == "duration":
         return f"{(trace.origin + time) // SECOND}s"

@@ -48,7 +48,7 @@ class Process(Protocol):
         """The mean number of jobs per microsecond."""
 
     def begun(self, key: int) -> Arrivals:
-        """Starts the process with the random numbers of a key."""
+        """Starts the process. Its random numbers are derived from `key`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Creates synthetic traces from a recorded trace by resampling the weeks of every tenant (block bootstrap).
 
-The patterns within a week are preserved, such as bursts of jobs, their durations and their sizes. In each
-draw, every tenant gets other weeks, so other weeks of different tenants coincide.
+The patterns within a week are preserved, such as bursts of jobs, their durations and their sizes. The weeks
+of each tenant are drawn independently of those of the other tenants.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Bootstrap:
 def redrawn(trace: Trace, block: int, seed: int) -> Trace:
     """Returns a trace that is as long as the record, and consists of blocks drawn with replacement.
 
-    The times are of the same kind as in the record.
+    Like the times of the record, its times are either timestamps or durations.
 
     Args:
         trace: the calibrated record.

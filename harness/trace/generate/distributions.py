@@ -107,7 +107,10 @@ class Clipped:
 
 
 def pick(weights: Sequence[float], numbers: pl.Series) -> pl.Series:
-    """Returns the index, counted from 0, that each number in (0, 1) selects according to the weights."""
+    """Returns a random index into `weights` for each of `numbers`, which are uniform in (0, 1).
+
+    The probability of an index is proportional to its weight. Indices are counted from 0.
+    """
     bounds = pl.Series(weights, dtype=pl.Float64).cum_sum()
     places = bounds.search_sorted(numbers * float(bounds[-1]), side="right")
     return places.clip(0, len(weights) - 1)

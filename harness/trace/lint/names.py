@@ -41,7 +41,10 @@ def check_tenants(material: Material) -> Iterator[Finding]:
 
 
 def check_priorities(material: Material) -> Iterator[Finding]:
-    """Finds queues that represent priorities, by their recorded waits, if the trace has no priorities."""
+    """Finds queues that probably represent priorities, because their recorded waits differ greatly.
+
+    It checks only traces without priorities.
+    """
     jobs = material.jobs
     if "recorded_start" not in jobs.columns or {"priority", "priority_class"} & set(jobs.columns):
         return
