@@ -55,8 +55,9 @@ class Row(NamedTuple):
     Attributes:
         where: the place of the row, for messages.
         seen: the time of the observation, in microseconds since 1970.
-        event: the event of a watch; `LISTED`; `GONE` for an object that no longer existed; or `GAP`.
-        content: the object, or the other content of the row.
+        event: the event of a watch, or one of three other words. `LISTED` is an object in a list, and `GONE`
+            is an object that no longer existed. `GAP` means that changes before this time may be missing.
+        content: the object or, for a `GAP`, the time at which the gap began.
     """
 
     where: str

@@ -138,7 +138,7 @@ def lines_of(path: Path, data: bytes, comment: bytes | None = None) -> Iterator[
 
 
 def every_line(data: bytes) -> Iterator[bytes]:
-    """Yields all lines, block by block, because a list of many short lines would need much more memory."""
+    """Yields all lines. They are split block by block, because a list of all lines would need much memory."""
     start = 0
     while start < len(data):
         mark = _LINE_END.search(data, start + _BLOCK)

@@ -62,7 +62,7 @@ _FIRST_YEAR = 69
 class TimeForm:
     """A form of times, such as `%d.%m.%Y %H:%M`.
 
-    Times with `%z` are moments in UTC. Other times belong to an unnamed time zone.
+    With `%z`, times are converted to UTC. Otherwise, they are local times of an unknown time zone.
     """
 
     text: str

@@ -65,7 +65,7 @@ def _resource(label: str) -> str:
 
 
 def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:
-    """Yields the time, the kind and the name for each change of a node."""
+    """Yields one tuple for each change of a node: the time, the kind `Node`, and the name of the node."""
     for node, keys in nodes.of.items() if THERE in nodes.times else ():
         yield from ((at, "Node", node) for at in nodes.changes(keys, THERE))
 

@@ -21,13 +21,14 @@ _LISTED = "LISTED"
 
 
 class Told(NamedTuple):
-    """The content of one version of an object.
+    """The content of one version of an object, as rows of an event table can express it.
 
     Attributes:
-        values: the fields that have exactly one value each.
-        states: the states that are true or false.
+        which: the object.
+        values: the fields that always have exactly one value, such as a quota.
+        states: the states of the object that are currently true, such as a cordon or a taint.
         rest: the content that no row can express.
-        alone: whether rows can say that the object appears or disappears.
+        alone: whether a row can express that the object appears or disappears.
     """
 
     which: Object

@@ -19,11 +19,11 @@ class Object(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of an object in rows.
+    """A field of an object, as rows of an event table name it.
 
     Attributes:
-        name: the value of the column `field`.
-        begins: the prefix of the field's value, such as `cpu=`.
+        name: the text in the column `field`.
+        begins: the prefix of the text in the column `value`, such as `cpu=`.
         missing: the value for an object that no longer has the field, or None if no row can express this.
     """
 
@@ -68,8 +68,8 @@ class Watched:
         Args:
             each: the object.
             at: the time in microseconds since 1970, which must not be before an earlier observation.
-            values: the fields that have exactly one value at any time.
-            states: the current states, each with its value in a row.
+            values: the fields that always have exactly one value, such as a quota, with their values.
+            states: the states that are currently true, such as a taint, with their values in a row.
             new: whether the object did not exist before.
         """
         self._begins(at)
@@ -140,7 +140,7 @@ class Watched:
             self._begin = at
 
     def span(self, each: Object, name: Field, value: str, begin: int | None, end: int | None) -> None:
-        """Record a state of an object from one time to another, with None for unknown times."""
+        """Record that an object has a state from `begin` to `end`. A time of None is unknown."""
         self._spans.setdefault((each, name, value), []).append([begin, end])
 
     def _end(self, each: Object, name: Field, value: str, at: int) -> bool:

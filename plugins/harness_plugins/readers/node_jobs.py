@@ -23,17 +23,20 @@ _NULLS = ("None", "NaN", "nan", "NaT", "NULL", "Unknown")
 def reader_of(
     time: Callable[[str], Field], *, kept: Sequence[str], note: str, metadata: Mapping[str, str]
 ) -> Callable[[Path, Mapping[str, Any]], Reading]:
-    """Returns a reader of job tables with the numbers of GPUs, CPUs and nodes.
+    """Returns a function that reads tables of jobs with their numbers of GPUs, CPUs and nodes.
 
-    The columns are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
+    The columns of a table are job_id, user, gpu_num, cpu_num, node_num, state, three times and a duration.
 
     The options of the reader are `tenant` and `gpus_per_node`. `tenant` names the column that becomes the
     queue. `gpus_per_node` limits the GPUs of a pod if a job's GPUs do not divide evenly by its nodes.
     The reader raises a `TraceError` that lists all malformed lines, or an `OptionError` if `gpus_per_node` is
     less than 1.
 
-    `time` makes the column of a time. `kept` has additional text columns, and `note` has an additional
-    assumption.
+    Args:
+        time: returns the declaration of a time column with a given name.
+        kept: further text columns of the table, which the trace keeps.
+        note: a further assumption, for the notes of the trace.
+        metadata: the metadata of the trace.
     """
 
     def read(path: Path, options: Mapping[str, Any]) -> Reading:

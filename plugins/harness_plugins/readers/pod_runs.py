@@ -48,12 +48,12 @@ class PodRuns:
                     self._pods.setdefault(uid, []).append(each)
 
     def began(self, job: Recorded, owners: Iterable[str], since: int | None = None) -> tuple[Recorded, str]:
-        """Returns a job with the start of its run, and the source of this time.
+        """Returns a copy of a job with the start of its run, and the name of the source of this time.
 
         Args:
-            job: the job that the object itself describes.
-            owners: the UIDs of the owners of a Workload, or the UID of a Job itself.
-            since: the time when this run of the job was allowed. The default is the job's last admission.
+            job: the job as its Workload or Job describes it.
+            owners: the UIDs of the owners of the Workload, or the UID of the Job.
+            since: the time when this run was admitted. The default is the job's last admission.
         """
         since = job.admitted if since is None else since
         uids = list(owners)

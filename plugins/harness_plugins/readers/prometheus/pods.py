@@ -200,7 +200,7 @@ class KubeJob:
 def jobs_of(samples: Samples) -> dict[tuple[str, str], list[KubeJob]]:
     """Returns the Jobs by namespace and name, in the order of their creation.
 
-    If the creation time under a name changes, a new Job begins.
+    If the samples of a name have several creation times, each of them is a separate Job.
     """
     queues = {
         (own.get("namespace", ""), own.get("job_name", "")): own.get(QUEUE_LABEL, "")

@@ -86,7 +86,10 @@ class Chain:
 
     @property
     def identity(self) -> Identity:
-        """The identity in the last row, because a task of an array gets its name when it is split off."""
+        """The identity in the last row.
+
+        Earlier rows can lack it, because a task of an array gets its own name only when it is split off.
+        """
         return self.records[-1].identity
 
     @property
@@ -96,18 +99,24 @@ class Chain:
 
     @property
     def submit(self) -> int | None:
-        """The time of the first submission. A requeue overwrites this time only in its own row."""
+        """The time of the first submission, which is the earliest `Submit` of all rows.
+
+        A requeue adds a row with a later `Submit`.
+        """
         return min((record.submit for record in self.records if record.submit is not None), default=None)
 
     @property
     def eligible(self) -> int | None:
-        """The time when the first run could first be considered."""
+        """The time when the first run became eligible to start."""
         begun = self.runs[0].first if self.runs else self.records[0]
         return begun.eligible
 
     @property
     def backed_off(self) -> bool:
-        """True if the first row became eligible so late that it must follow a requeue."""
+        """True if the first known row is a requeue, so that earlier rows are missing.
+
+        A requeued job becomes eligible a fixed time after its `Submit`.
+        """
         submit, eligible = self.records[0].submit, self.records[0].eligible
         return submit is not None and eligible is not None and eligible - submit == _BACK_OFF
 

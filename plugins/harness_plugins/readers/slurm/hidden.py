@@ -31,7 +31,7 @@ def missing_tasks(records: Iterable[Record]) -> tuple[int, int]:
 
 
 def overwritten(records: Sequence[Record]) -> set[tuple[str, str]]:
-    """Returns the clusters and numbers of jobs whose earliest row does not have their first submission.
+    """Returns the cluster and the number of each job whose rows do not show its first submission.
 
     Slurm assigns numbers in the order of submission, except for tasks of arrays that are split off later. If
     a job was submitted after a job with a larger number, it was therefore requeued or resized. However, if

@@ -166,7 +166,10 @@ def _names(jobs: Sequence[tuple[Chain, ...]]) -> list[str]:
 
 
 def held_by(run: Run, options: Mapping[str, Any]) -> tuple[Tres, Tres]:
-    """Returns the granted and the requested amounts of a run. The amounts that options select come first."""
+    """Returns the granted and the requested amounts of a run, in the order of preference.
+
+    The option `resources` determines which of them comes first.
+    """
     if options["resources"] == "requested":
         return run.first.requested, run.first.allocated
     return run.first.allocated, run.first.requested

@@ -33,7 +33,7 @@ class Pods:
 def amounts_of(held: Tres, asked: Tres) -> tuple[dict[str, int], int]:
     """Returns the amount of each resource that a job needs on all nodes together, and its number of nodes.
 
-    The amounts are those of `held`. Resources that `held` lacks have the amounts of `asked`.
+    An amount is that in `held` or, if it is missing there, that in `asked`.
     """
     cpus = asked.cpus if held.cpus is None else held.cpus
     memory = asked.memory if held.memory is None else held.memory

@@ -89,7 +89,7 @@ class Record:
         state: the first word of the state, without `by 1003`.
         by: whether the state shows which user cancelled the job.
         submit: the time of the submission or of the requeue.
-        eligible: when the job could first be considered.
+        eligible: when the job became eligible to start.
         elapsed: how long the job worked, without suspensions.
         suspended: how long the job was suspended.
         limit: the time limit. It is also None if there is no limit.
@@ -122,7 +122,11 @@ class Record:
 
     @property
     def ended(self) -> bool:
-        """True if the run is over. Rows that `sacct -T` cut have an end, but are not over."""
+        """True if the run has ended.
+
+        `sacct -T` prints the end of its window as the end of a run that has not ended. Such a run is not
+        over.
+        """
         return self.end is not None and self.state not in (PENDING, RUNNING, SUSPENDED)
 
     @property

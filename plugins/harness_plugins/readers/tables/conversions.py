@@ -17,22 +17,22 @@ _MOST = 2**62
 
 
 class Conversions:
-    """Converts values to the kind that is needed, for one column of a trace and a table with these types.
+    """Converts values of a table to other kinds, such as text to times, to compute one column of a trace.
 
     A value that depends on another value is a separate step, which is computed once. As a result, the cost
     grows only with the number of terms.
 
     Args:
-        table: the columns of the table. Each has one of the types that the readers of files produce.
+        table: the columns of the table, with their types.
         unit: the unit of the source, or "".
         clock: the clock that reads times without a zone.
         instants: whether the text and numbers in differences are times.
 
     Attributes:
-        doubts: the checks that rows of the table may fail, in the order in which they were added.
-        twice: expressions by column that select the times in an hour that occurs twice.
-        lost: the expression that selects the amounts that are lost because their divisor is 0 or absent, or
-            None without a division.
+        doubts: the checks for invalid cells, in the order in which they were added.
+        twice: maps a column to an expression that selects its times in an hour that occurs twice.
+        lost: the expression that selects the amounts that are lost because their divisor is 0 or absent. It
+            is None if there is no division.
     """
 
     def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
@@ -44,9 +44,9 @@ class Conversions:
         self.lost: pl.Expr | None = None
 
     def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
-        """Computes these expressions for a table, with the row numbers and the results of all `doubts`.
+        """Returns a table with the row numbers, the given expressions, and the results of all checks.
 
-        The doubts have the columns `0`, `1` and so on.
+        The results of `doubts` are in the columns `0`, `1` and so on.
         """
         plan = frame.lazy()
         for step in self._steps:
@@ -59,7 +59,7 @@ class Conversions:
         ).collect()
 
     def kept(self, expr: pl.Expr) -> pl.Expr:
-        """Makes an expression a separate step, and returns its result."""
+        """Adds an expression as a separate step, which is computed once. Returns the column of its result."""
         name = f"\0{len(self._steps)}"
         self._steps.append(expr.alias(name))
         return pl.col(name)
@@ -88,7 +88,7 @@ class Conversions:
         return value
 
     def span(self, value: Value, term: Term, scale: int) -> Value:
-        """Converts a value to a duration. A number is a number of `scale` microseconds."""
+        """Converts a value to a duration in microseconds. A number is multiplied by `scale`."""
         if value.kind in (Kind.NUMBER, Kind.TEXT):
             return Value(Kind.SPAN, self.scaled(self.number(value, term), scale, 1, term))
         if value.kind is Kind.NOTHING:
@@ -136,13 +136,13 @@ class Conversions:
         return self.fitting(found if below == 1 else (found + below // 2) // below, term)
 
     def bounded(self, expr: pl.Expr, scale: int, term: Term) -> pl.Expr:
-        """Returns a product that fits in 128 bits."""
+        """Returns `expr * scale`. A row in which the product doesn't fit into 128 bits is a fault."""
         good = expr.abs() <= 2**126 // scale
         self.doubt(expr.is_not_null() & ~good, only(term), "is out of range")
         return pl.when(good).then(expr) * scale
 
     def fitting(self, expr: pl.Expr, term: Term) -> pl.Expr:
-        """Returns a 64-bit integer that is small enough for differences."""
+        """Returns `expr` as 64-bit integers. A row is a fault if differences would not fit into 64 bits."""
         expr = self.kept(expr)
         good = expr.abs() <= _MOST
         self.doubt(expr.is_not_null() & ~good, only(term), "is out of range")
@@ -169,5 +169,8 @@ class Conversions:
         return self.kept(pl.coalesce(moment, earlier))
 
     def doubt(self, rows: pl.Expr, column: str, says: str) -> None:
-        """Adds a doubt that selects rows with invalid cells. If `rows` is null, a row is not selected."""
+        """Adds a check. The cells of a column are invalid in the rows where the expression `rows` is true.
+
+        `says` is the message about such a cell.
+        """
         self.doubts.append(Doubt(rows.fill_null(value=False), column, says))

@@ -29,7 +29,10 @@ from harness_plugins.readers.tables.values import ROW, Kind, Value
 
 
 def latest(rows: Rows, mapping: TableMapping, clock: Clock) -> tuple[pl.DataFrame, int]:
-    """Returns each job's last row with the greatest value, and the number of dropped rows."""
+    """Returns one row for each job, and the number of dropped rows.
+
+    It is the row with the greatest value of the mapping's `latest`. Among equal values, it is the last row.
+    """
     term = parse_term(mapping.latest)
     terms = Terms(rows.columns, "", clock, instants=False)
     try:

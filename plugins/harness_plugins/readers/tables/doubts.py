@@ -20,13 +20,14 @@ _REMEDY = (
 
 
 class Made(NamedTuple):
-    """A computed part of the rows of a table.
+    """The result of an expression of a mapping for the rows of a table.
 
     Attributes:
-        name: a column of a trace, or a key of a mapping.
-        text: the expression that computes the part.
+        name: the column of the trace, or the key of the mapping, that the expression computes.
+        text: the expression as written.
         columns: the columns of the table that the expression uses.
-        found: the result of these terms.
+        terms: the terms of the expression, with the checks for invalid cells.
+        found: the result for each row, with the results of these checks.
     """
 
     name: str

@@ -92,7 +92,7 @@ class TableMapping:
     def pick(self, has: Sequence[str]) -> list[str]:
         """Returns the columns of a file to read.
 
-        In the short form, these include columns with the name of a trace's column.
+        In the short form, these include columns that have the same name as a column of a trace.
         """
         there = set(has)
         return [name for name in dict.fromkeys([*self.wanted, *self._own(has)]) if name in there]

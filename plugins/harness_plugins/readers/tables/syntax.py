@@ -135,7 +135,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The condition that all or any of several conditions hold."""
+    """The condition that several conditions all hold (`every`), or that at least one of them holds."""
 
     conditions: tuple[Condition, ...]
     every: bool

@@ -18,7 +18,7 @@ from harness_plugins.readers.tables.values import WIDE, Kind, Value, aligned, na
 
 
 class Terms(Conversions):
-    """The terms of one column of a trace, for a table with these types. See `Conversions`."""
+    """Computes the terms from which one column of a trace is made. See `Conversions`."""
 
     def value(self, term: Term) -> Value:
         """Returns the value of a term in each row.

@@ -27,7 +27,10 @@ _CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):
 
 
 def fixed(cell: pl.Expr) -> pl.Expr:
-    """Returns floats with nine decimals, or null for invalid numbers and numbers beyond 128 bits."""
+    """Returns floats multiplied by 10**9, as 128-bit integers.
+
+    The result is null for infinite numbers, for NaN, and for numbers of 1e20 or more.
+    """
     good = pl.when(cell.is_finite() & (cell.abs() < 1e20)).then(cell.cast(pl.Float64))
     whole = good.floor()
     found: pl.Expr = whole.cast(WIDE) * ONE + ((good - whole) * 1e9).round().cast(WIDE)
@@ -35,7 +38,10 @@ def fixed(cell: pl.Expr) -> pl.Expr:
 
 
 def text_number(cell: pl.Expr, kept: Keep) -> pl.Expr:
-    """Returns text as numbers with nine decimals. Text with an exponent first becomes the nearest float."""
+    """Returns the numbers in text multiplied by 10**9, as 128-bit integers.
+
+    Text with an exponent, such as `1e3`, is first converted to the nearest float.
+    """
     whole = kept(cell.cast(pl.Int64, strict=False))
     rest = kept(pl.when(whole.is_null()).then(cell))  # nearly all null, which costs next to nothing
     return pl.coalesce(

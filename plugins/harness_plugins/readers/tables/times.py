@@ -19,7 +19,7 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
 class When(NamedTuple):
-    """Text as times.
+    """The times that were read from text. Each time is in one of two columns.
 
     Attributes:
         local: times without a zone, as a local clock shows them, or null for other times.
@@ -36,7 +36,7 @@ def is_form(unit: str) -> bool:
 
 
 def is_instant_unit(unit: str) -> bool:
-    """Returns True if a unit is a notation of times."""
+    """Returns True if a unit says how to read a time, such as `iso`, `unix` or a time format."""
     return unit in INSTANT_UNITS or unit == "iso" or is_form(unit)
 
 

@@ -52,8 +52,9 @@ class Columns(NamedTuple):
     """The columns of a table.
 
     Attributes:
-        names: the name of each column in the frame. The names differ because polars treats some names as
-            patterns.
+        types: maps the name of a column to its type.
+        names: maps the name of a column to its name in the frame. The two names differ, because polars treats
+            some names as patterns.
     """
 
     types: Mapping[str, pl.DataType]
@@ -73,7 +74,7 @@ class Doubt(NamedTuple):
 
 
 def aligned(values: list[Value]) -> list[Value]:
-    """Returns numbers with the same number of decimals."""
+    """Returns the same numbers, all stored with the largest number of decimals among them."""
     most = max(each.decimals for each in values)
     return [
         replace(each, expr=each.expr * 10 ** (most - each.decimals), decimals=most)
@@ -84,7 +85,7 @@ def aligned(values: list[Value]) -> list[Value]:
 
 
 def only(term: Term) -> str:
-    """Returns the only column that a term uses, or "" if it uses none or several."""
+    """Returns the column that a term, or its first argument, consists of, or "" for any other term."""
     match term:
         case Column(name):
             return name
