@@ -83,7 +83,7 @@ class LazyGroup(Group):
         """Run a command as click does. If a plugin's command fails, the error names the plugin.
 
         Raises:
-            PluginError: the command of a plugin failed with an error whose message would not help the user.
+            PluginError: the command of a plugin failed with an unexpected error.
         """
         try:
             return super().invoke(ctx)

@@ -81,7 +81,7 @@ def run(
     workers: int | None,
     quiet: bool,
 ) -> None:
-    """Replay policies in tasks, and the built-in policies that define the scale of scores.
+    """Replay policies in tasks, together with the built-in policies, which define the scale of scores.
 
     The command does not repeat replays that are already stored, so you can continue a stopped command by
     running it again. The folder of each policy is a submission. Without --plugin, the command replays only

@@ -90,7 +90,8 @@ Examples:
 def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """Turn quotas of one kind into another, such as ClusterQueues into elastic quotas.
 
-    The nominal quota becomes `min`, and this quota plus the borrowing limit becomes `max`, or the reverse.
+    From ClusterQueues to elastic quotas, the nominal quota becomes `min`, and the nominal quota plus the
+    borrowing limit becomes `max`. The opposite conversion does the reverse.
     The command prints the manifests of FILE with the converted quotas. stderr names the settings that have no
     counterpart.
     """

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 def slices_of(cluster: Cluster) -> dict[str, Any]:
     """Returns the MIG slices of a cluster's nodes, and why some GPUs are unknown, as JSON values.
 
-    `profiles` has a row for each model and resource. `models` has the number of compute slices of each
-    model's GPUs, and how many of them its MIG slices use (`cut`). `unknown` has reasons with the names of the
-    affected nodes. `single` has the profiles that nodes offer as `nvidia.com/gpu`.
+    `profiles` has a row for each model and resource. `models` has the number of compute slices of all GPUs of
+    each model (`compute`), and the number of those that MIG slices use (`cut`). `unknown` maps each reason to
+    the names of the affected nodes. `single` maps each profile that nodes offer as `nvidia.com/gpu` to the
+    names of these nodes.
     """
     from harness.cluster.mig import partition_of, profile_of, single_profile
 
@@ -65,7 +66,10 @@ def slices_of(cluster: Cluster) -> dict[str, Any]:
 
 
 def slice_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a table of slices and sentences about their GPUs, or nothing if no node offers slices."""
+    """Yields the lines of a table of MIG slices, followed by sentences about the GPUs with these slices.
+
+    If no node offers slices, it yields nothing.
+    """
     if found["profiles"]:
         yield ""
         head = ("slices of GPUs (MIG)", "model", "slices", "compute each", "memory each")

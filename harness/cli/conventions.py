@@ -1,4 +1,7 @@
-"""Explains how a trace was read, in one line if `trace convert` stored the explanation in the file."""
+"""Explains how a trace was read. If the file stores the explanation, one line refers to it.
+
+`harness trace convert` writes such files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ _KEEPS = "parquet"
 
 
 def conventions(trace: Trace) -> Iterator[str]:
-    """Yields the numbers of skipped rows, and the applied conventions or the command that shows them."""
+    """Yields lines about the skipped rows, followed by lines about the conventions that the reader applied.
+
+    If the file stores the conventions, one line names the command that shows them.
+    """
     for reason, count in trace.left_out.items():
         yield f"left out: {counted(count, 'row')}: {reason}"
     if trace.reader == _KEEPS and trace.notes:

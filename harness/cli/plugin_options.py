@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 def assign(
     settings: Iterable[str], policies: Sequence[tuple[PolicySpec, str]], readers: Iterable[ReaderSpec] = ()
 ) -> Mapping[str, dict[str, Any]]:
-    """Returns the options of each label, parsed from `[PREFIX.]KEY=VALUE` texts.
+    """Returns the options of each replayed policy by its label, parsed from `[PREFIX.]KEY=VALUE` texts.
 
-    A prefix is a label, or the name of a plugin. The name of a plugin stands for all of its labels. A setting
-    for a label overrides a setting for a plugin, which overrides a key without a prefix. If there are several
-    settings of the same kind, the last one counts.
+    A label is the name of a policy in this command. A prefix is a label, or the name of a plugin, which
+    stands for all of its labels. A setting for a label overrides a setting for a plugin, which overrides a
+    key without a prefix. If there are several settings of the same kind, the last one counts.
 
     If a key is an option of one of the readers, the error says so.
 

@@ -83,10 +83,10 @@ def shaken(
     isolated: bool = False,
     idle: bool = False,
 ) -> Comparison:
-    """Returns the same comparison over twins of its runs, after replaying missing twins.
+    """Returns the comparison of the same runs over their twins. Missing twins are replayed first.
 
-    `isolated` and `idle` say whether the twins also get the measurements of `isolated` and `judged`.
-    `plugins` returns the plugins that the twins use.
+    If `isolated` is True, the twins get the same measurements as the runs of the function `isolated`. If
+    `idle` is True, they get those of the function `judged`. `plugins` returns the plugins that the twins use.
 
     Raises:
         HarnessError: the runs have different jobs, or some replays failed. The twins of successful replays
@@ -115,7 +115,7 @@ def shaken(
 
 
 def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
-    """Returns the runs with measurements of each quota alone, after carrying out missing replays.
+    """Returns the runs with further measurements, for which the jobs of each quota are replayed alone.
 
     Raises:
         HarnessError: some replays failed. Successful replays are stored.
@@ -133,7 +133,7 @@ def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
 
 
 def judged(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
-    """Returns the runs with the causes of waiting. Runs that have causes are not replayed again.
+    """Returns the runs with the reasons why jobs waited. Runs without these reasons are replayed again.
 
     Raises:
         HarnessError: some replays failed. Successful replays are stored.

@@ -89,7 +89,10 @@ def binary_stdout() -> BinarySink:
 
 
 def put(text: str) -> None:
-    """Write text for another program to stdout unchanged, because click would remove sequences from names."""
+    """Write text for another program to stdout unchanged.
+
+    By default, click would remove control sequences, even from names.
+    """
     click.echo(text, nl=False, color=True)
 
 
@@ -128,7 +131,10 @@ def tell(text: str) -> None:
 
 
 def can_redraw() -> bool:
-    """Returns True if stderr is a terminal that can redraw a line. Terminals in CI are logs."""
+    """Returns True if stderr is a terminal that can redraw a line.
+
+    In CI, the result is False, because the terminal's output becomes a log.
+    """
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")
 
 

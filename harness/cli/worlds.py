@@ -23,13 +23,13 @@ _ENDINGS = (".cluster", ".patch", ".events")
 
 
 class World(NamedTuple):
-    """A cluster of a replay. If there is only one cluster, its name is "", which leaves labels unchanged."""
+    """A named cluster of a replay command. If the command has only one cluster, the name is ""."""
 
     name: str
     cluster: Cluster
 
     def label(self, label: str) -> str:
-        """Returns the label of a plugin's run on this cluster."""
+        """Returns the label of a run on this cluster: `LABEL@NAME`, or only the label if the name is ""."""
         return f"{label}@{self.name}" if self.name else label
 
 
@@ -39,10 +39,11 @@ def read_worlds(
     read: Callable[[Path | None], Cluster],
     events: Sequence[Path] = (),
 ) -> list[World]:
-    """Returns the clusters to use, each without patches and with each of the patches.
+    """Returns the clusters of a command: each cluster unpatched, and once with each patch.
 
-    A single unpatched cluster is named `base`, unless the user names it, and a patched cluster has the name
-    of the patch. With several clusters, a patched cluster is named `CLUSTER+PATCH`.
+    A single cluster without patches has the name "". A single cluster with patches is named `base`, unless
+    the user names it, and its patched copies have the names of the patches. If there are several clusters, a
+    patched copy is named `CLUSTER+PATCH`.
 
     Args:
         clusters: `[NAME=]PATH` for each cluster, in the order of the command line. If it is empty, one
@@ -171,7 +172,7 @@ def _safe(text: str) -> str:
 
 
 def tell_quota_is_capacity(cluster: Cluster) -> None:
-    """Print a note about a patched cluster without nodes, in which more quota means more hardware."""
+    """Print a note if a patched cluster has no nodes, because more quota then also means more hardware."""
     if not cluster.nodes and not cluster.nodes_change and cluster.cluster_queues:
         tell(
             "note: the manifests have no nodes, so the sum of quotas counts as the hardware, and a patch "
