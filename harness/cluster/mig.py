@@ -208,7 +208,7 @@ def partition_of(node: Node) -> Partition | None:
         if profile is None or not model.has(profile):
             return Partition(slices, unknown=f"{name} is not a known profile of {model.name}")
     if any(_REPLICAS.fullmatch(name) and said not in ("0", "1") for name, said in node.labels.items()):
-        return Partition(slices, unknown="a label says that slices or GPUs are shared in time")
+        return Partition(slices, unknown="a label says that pods share slices or GPUs by time-slicing")
     count = gpu_count(node)
     if count is None:
         return Partition(slices, model, unknown=f"the label {GPU_COUNT} is missing or not a number")

@@ -201,7 +201,7 @@ def test_a_preemption_cannot_want_no_candidates_by_both_arguments() -> None:
         configured = {"name": "DefaultPreemption", "args": {**args, name: 1}}
         assert configuration(profiles=[{"pluginConfig": [configured]}]).warnings == ()
     with pytest.raises(
-        ClusterError, match="minCandidateNodesPercentage: is 0, and minCandidateNodesAbsolute too"
+        ClusterError, match="minCandidateNodesPercentage: is 0, and so is minCandidateNodesAbsolute"
     ):
         configuration(profiles=[{"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}])
 

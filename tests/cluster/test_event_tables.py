@@ -275,7 +275,7 @@ def test_dates_are_times_since_the_origin_of_the_trace() -> None:
         ("1h||Node|pool:4|remove|", "row 1, column name: '4' is not a valid number of nodes: pool has 3"),
         ("1h||Node|single|explode|", "row 1, column field: 'explode' is not an action on nodes"),
         ("1h||Node|single|taint|broken", "row 1, column value: 'broken' is not a taint"),
-        ("1h||Node|single|taint|a:No", "row 1, column value: there is no effect No"),
+        ("1h||Node|single|taint|a:No", "row 1, column value: No is not the effect of a taint"),
         ("1h||Node|single|resize|7", "row 1, column value: '7' is not a resource"),
         ("1h||Node|single|resize|gpus=1", "row 1, column value: no node has 'gpus'; did you mean 'gpu'"),
         ("1h||Node|single|resize|cpu=x", "row 1, column value: 'x' is not a quantity"),

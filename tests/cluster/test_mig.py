@@ -302,7 +302,7 @@ def test_the_check_shows_slices_as_parts_of_their_gpus() -> None:
         (
             {PRODUCT: A100, "nvidia.com/gpu.count": "1", f"{SMALL}.replicas": "4"},
             SMALL,
-            "a label says that slices or GPUs are shared in time",
+            "a label says that pods share slices or GPUs by time-slicing",
         ),
         (
             {PRODUCT: f"{A100}-MIG-1g.5gb", "nvidia.com/gpu.count": "7"},

@@ -195,7 +195,7 @@ def test_quotas_of_a_plugins_kind_are_converted() -> None:
     kinds = Kinds({**brought(), **{key: KINDS[key] for key in KINDS if key[1].startswith("Elastic")}})
     teams = read(team("top", seats=6), team("a", seats=4, above="top", most={"cpu": "5"}))
     made = convert(teams, "elasticquota", kinds=kinds)
-    assert made.notes == ("Team top, a: weight: elastic quotas have no shares",)
+    assert made.notes == ("Team top, a: weight: elastic quotas do not share capacity by weight",)
     tree = cluster_from(made.manifests, "test", kinds=kinds)
     assert not tree.custom_resources
     assert (tree.elastic_quotas["a"].min_of("cpu"), tree.elastic_quotas["a"].max_of("cpu")) == (4000, 5000)
@@ -220,7 +220,7 @@ def test_weights_that_a_plugins_kind_does_not_keep_are_noted() -> None:
     kinds = Kinds({**brought(), **{key: KINDS[key] for key in KINDS if key[1] in ("ClusterQueue", "Node")}})
     other = cluster_queue_manifest("other", "f", {"cpu": 2000}, preemption={})
     heavy = {**other, "spec": {**other["spec"], "fairSharing": {"weight": "3"}}}
-    note = f"quota other: weight: the weights of {TEAM} objects have other proportions"
+    note = f"quota other: weight: {TEAM} objects cannot have weights in the same proportion"
     for given, noted in ((heavy, True), (other, False)):
         queues = cluster_from([NODE, flavor_manifest("f"), QUEUE, given], "test")
         assert (note in convert(queues, TEAM, kinds=kinds).notes) == noted

@@ -222,7 +222,7 @@ def test_what_is_wrong_with_a_patch_that_has_a_time_is_said_at_once(patch: dict[
 def test_a_patch_among_manifests_needs_its_object_before_it(given: list[dict[str, Any]]) -> None:
     """It would be read as an object, and its faults would be those of one."""
     with pytest.raises(
-        HarnessError, match=r"has a \$patch, so it needs harness/from and must come after its object; else"
+        HarnessError, match=r"has \$patch, so it is a patch: add harness/from and write it after its object"
     ):
         cluster_from(given, "the test")
 

@@ -159,7 +159,7 @@ class Nodes:
             faults.append(Fault(row.where("value"), what))
             return {}
         if match["effect"] not in EFFECTS:
-            what = f"there is no effect {match['effect']}; {did_you_mean(match['effect'], EFFECTS)}"
+            what = f"{match['effect']} is not the effect of a taint; {did_you_mean(match['effect'], EFFECTS)}"
             faults.append(Fault(row.where("value"), what))
             return {}
         value = {"value": match["value"]} if match["value"] else {}

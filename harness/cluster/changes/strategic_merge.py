@@ -170,7 +170,7 @@ class Merge:
         merged = item if item is None else self._value("", None, item, said)
         if merged is _GONE:
             self._fault(
-                said, f"the patch replaces this whole list; leave out the item instead of {DIRECTIVE}"
+                said, f"the patch replaces this whole list; omit the item instead of adding {DIRECTIVE} to it"
             )
         return merged
 

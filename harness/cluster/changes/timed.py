@@ -98,7 +98,10 @@ def check_objects(documents: Sequence[Document], faults: list[Fault]) -> None:
         key = _key(content)
         if DIRECTIVE in content and not (has_times(content) and key in known):
             where = ", ".join(filter(None, (document.where, f"{key.kind} {key.name}")))
-            what = f"has a {DIRECTIVE}, so it needs {FROM} and must come after its object; else use --patch"
+            what = (
+                f"has {DIRECTIVE}, so it is a patch: add {FROM} and write it after its object, or pass it "
+                "with --patch"
+            )
             faults.append(Fault(where, what))
         known.add(key)
 

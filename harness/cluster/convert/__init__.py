@@ -144,7 +144,7 @@ def _tell_weights(
     if len(kept) > 1:
         for name, quota in before.items():
             if quota.weight != 1:
-                notes.add("quota", name, f"weight: the weights of {called} have other proportions")
+                notes.add("quota", name, f"weight: {called} cannot have weights in the same proportion")
 
 
 def _is_of(manifest: Mapping[str, Any], family: Family) -> bool:
@@ -171,7 +171,7 @@ def _of_plugin(kind: str, group: str, write: WriteQuotas) -> Family:
             shared += "-group"
         for each, quota in quotas.items():
             if quota.weight != 1 and not to.shares:
-                notes.add(kind, each, f"weight: {to.called} have no shares")
+                notes.add(kind, each, f"weight: {to.called} do not share capacity by weight")
         above = [quota.parent for quota in quotas.values()]
         common = shared if above.count(None) > 1 else None
         return {

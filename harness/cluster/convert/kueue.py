@@ -206,7 +206,7 @@ def _tell_queues(cluster: Cluster, notes: Warnings, to: Family) -> None:
     for kind, owner in owners:
         quotas = [quotas for group in owner.resource_groups for quotas in group.flavors]
         if owner.weight != 1 and not to.shares:
-            notes.add(kind, owner.name, f"fairSharing.weight: {to.called} have no shares")
+            notes.add(kind, owner.name, f"fairSharing.weight: {to.called} do not share capacity by weight")
         if any(quota.lending_limit is not None for each in quotas for quota in each.resources.values()):
             notes.add(kind, owner.name, "lendingLimit: other quotas may borrow all idle quota")
         if len({each.flavor for each in quotas}) > 1:

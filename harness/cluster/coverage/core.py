@@ -123,7 +123,7 @@ LIMIT_RANGE = Coverage(
     metadata(namespaced=True),
     modelled("spec.limits[].(type|default{}|defaultRequest{})"),
     assumed(
-        "all pods and containers keep within these bounds, which only give containers default values",
+        "harness uses these bounds only for default values, and assumes that all pods stay within them",
         "spec.limits[].(max|min|maxLimitRequestRatio)",
     ),
 )

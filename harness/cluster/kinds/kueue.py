@@ -306,7 +306,7 @@ def _check_ancestors(draft: Draft) -> None:
             cycle = " > ".join([*path[path.index(name) :], name])
             draft.cohorts.fields(name).refuse("spec", f"the cohort is its own ancestor: {cycle}")
         elif depth.get(name, 0) + len(path) > _DEEPEST:
-            what = f"the cohort has more than {_DEEPEST} ancestors, the most that harness reads"
+            what = f"the cohort has more than {_DEEPEST} ancestors, but harness reads no more than that"
             draft.cohorts.fields(first).fault("spec", what)
             return
         depth.update((each, depth.get(name, 0) + at) for at, each in enumerate(reversed(path), 1))

@@ -34,7 +34,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "AdmissionGatedBy": (0, "The annotation admission-gated-by does not hold back any workload."),
         "FairSharingPreemptWithinNominal": (
             9494,
-            "With fair sharing, a queue also compares shares when it uses only its own quota.",
+            "With fair sharing, a preemption depends on shares even if the queue uses only its own quota.",
         ),
         "FairSharingPrioritizeNonBorrowing": (
             9484,
@@ -42,7 +42,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "FlavorFungibilityPreserveScanProgress": (
             13956,
-            "If its queue changes or it is skipped, a head forgets which flavors it has tried.",
+            "A head forgets the flavors that it has tried if its queue changes or if it is skipped.",
         ),
         "KueueDRAIntegration": (0, "Devices that pods claim do not count against quotas."),
         "KueueDRARejectWorkloadsWhenDRADisabled": (
@@ -52,7 +52,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "RecomputeAssignmentUponPreemptionTargetsOverlap": (
             13863,
             (
-                "If an earlier head preempts one of its targets, a head is skipped and does not look for "
+                "A head is skipped if an earlier head preempts one of its targets. It does not look for "
                 "other targets."
             ),
         ),
@@ -72,7 +72,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "TASProfileMixed": (0, "Pods that may run anywhere in a topology do not fill small gaps first."),
         "TASRecomputeAssignmentWithinSchedulingCycle": (
             0,
-            "A head that loses its place in a topology within a cycle is skipped.",
+            "A head is skipped if an earlier head of the same cycle takes its place in a topology.",
         ),
         "TASReplaceNodeDueToNotReadyOverFixedTime": (
             0,
@@ -112,7 +112,10 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         ),
         "no_candidates_last": (
             13616,
-            "With PreemptionOverBorrowing, Kueue can prefer a flavor without victims to one that fits.",
+            (
+                "With PreemptionOverBorrowing, Kueue can prefer a flavor that needs a preemption but has "
+                "nothing to preempt to a flavor that fits."
+            ),
         ),
         "own_label_keys": (
             12449,

@@ -194,7 +194,10 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
             return f"Kueue {release} has no feature gate {gate} and would not start with it{_who_has(gate)}"
         if state.endswith("!") and on is not is_on(gate, release):
             locked = "on" if state[0] == "T" else "off"
-            return f"Kueue {release} has locked feature gate {gate} {locked}, and does not start otherwise"
+            return (
+                f"feature gate {gate} is locked {locked} in Kueue {release}, which does not start with "
+                "another value"
+            )
     for gate, needed in _NEEDED.items() if release == NEWEST else ():
         off = [each for each in needed if not settings.get(each, is_on(each, release))]
         if off and settings.get(gate, is_on(gate, release)):

@@ -132,8 +132,8 @@ def read_scheduler_configuration(fields: Fields, draft: Draft) -> None:
                     nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
                     if not candidates and not nodes:
                         what = (
-                            "is 0, and minCandidateNodesAbsolute too; kube-scheduler requires one of them "
-                            "above 0"
+                            "is 0, and so is minCandidateNodesAbsolute; kube-scheduler requires that one of "
+                            "them is above 0"
                         )
                         args.fault("minCandidateNodesPercentage", what)
                 case "InterPodAffinity":

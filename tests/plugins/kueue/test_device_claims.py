@@ -164,7 +164,7 @@ def test_before_0_18_the_gate_had_another_name() -> None:
     where = world(template(exactly()))
     with pytest.raises(HarnessError, match="no feature gate KueueDRAIntegration"):
         admitted(where, claiming("t"), "v0.17", featureGates="KueueDRAIntegration=true")
-    with pytest.raises(HarnessError, match="locked feature gate DynamicResourceAllocation off"):
+    with pytest.raises(HarnessError, match="feature gate DynamicResourceAllocation is locked off"):
         admitted(where, claiming("t"), "v0.18", featureGates="DynamicResourceAllocation=true")
 
 

@@ -104,7 +104,7 @@ def test_what_was_added_to_an_older_minor_version_later_begins_anew_with_the_nex
 @pytest.mark.parametrize(
     ("gate", "on", "release", "why"),
     [
-        ("LendingLimit", False, "v0.17.8", "has locked feature gate LendingLimit on"),
+        ("LendingLimit", False, "v0.17.8", "feature gate LendingLimit is locked on"),
         ("LendingLimit", False, "v0.19.2", "has no feature gate LendingLimit"),
         ("PriorityBoost", True, "v0.16.9", "has no feature gate PriorityBoost"),
         (
