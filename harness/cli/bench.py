@@ -114,7 +114,7 @@ def run(
             submission.write(home / name)
     click.echo(_table(suite, home, plugins, seed, "text"))
     if failed:
-        raise CheckError(f"{agreeing(failed, 'result', 'are')} missing, since replays failed")
+        raise CheckError(f"{agreeing(failed, 'result', 'are')} missing, because replays failed")
 
 
 @bench.command(

@@ -40,7 +40,7 @@ Examples:
 @click.option(
     "--target-load", metavar="LOAD",
     help="Mean demand divided by capacity, for a trace that does not state the size of its machine. "
-    "[default: 0.8, or the recorded peak as the capacity if there is one]",
+    "[default: the recorded peak usage is the capacity; without a record, 0.8]",
 )  # fmt: skip
 @click.option(
     "--node", metavar="RESOURCE=AMOUNT,...",

@@ -103,7 +103,7 @@ def shaken(
     while not twins.complete:
         if not quiet:
             told = f"shaking: {counted(len(twins.requests), 'replay')} of {shake.told()}"
-            told += ", and of each with its quotas one by one" if isolated else ""
+            told += ", each also with the jobs of every quota alone" if isolated else ""
             told += ", each once more to find out why jobs wait" if idle else ""
             tell(f"{told}; harness stores each replay")
         with ProgressBars([each.called for each in twins.requests], jobs, shown=not quiet) as progress:
@@ -126,7 +126,7 @@ def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
     workers, command, quiet = how
     if found.requests and not quiet:
         alone = counted(len(found.requests), "run")
-        tell(f"isolated: {alone} of one quota alone; harness does not repeat stored runs")
+        tell(f"isolated: {alone}, each with the jobs of one quota alone; stored runs are not replayed")
     jobs = max(run.info["trace"]["jobs"] for run in runs)
     with ProgressBars([each.called for each in found.requests], jobs, shown=not quiet) as progress:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)

@@ -30,7 +30,8 @@ Examples:
     metavar="DIR", help="Store all trials as the experiment DIR/NAME.",
 )  # fmt: skip
 @workers_option(
-    "Number of processes. Several help if the search tries points in parallel, or a point has several seeds.",
+    "Number of processes. More than one is used if the search tries several points at once, or a point has "
+    "several seeds.",
     "as many as the search can use",
 )
 @click.option("--dask", metavar="ADDRESS", help="Replay on the workers of this Dask scheduler.")

@@ -43,7 +43,7 @@ def test_twins_are_judged_and_measured_alone_too(harness: Callable, write_trace:
     command = ("replay", trace, "-p", "none", "-p", "kueue-classic", *options)
     first = harness(*command)
     assert first.code == 0, first.err
-    assert "with its quotas one by one, each once more to find out why jobs wait" in first.err
+    assert "with the jobs of every quota alone, each once more to find out why jobs wait" in first.err
     rows = {(row["metric"], row["resource"]): row for row in json.loads(first.out)["metrics"]}
     assert None not in rows["idle.no_demand", "cpu"]["values"].values()
     assert None not in rows["fairness.sharing_violations", ""]["values"].values()

@@ -16,7 +16,7 @@ def test_who_is_worse_off_together_is_told(harness: Callable, write_trace: Calla
     (trace.parent / "trace.cluster.yaml").write_text(queues({"a": {"cpu": "2"}, "b": {"cpu": "2"}}))
     first = harness("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated")
     assert first.code == 0
-    assert "isolated: 4 runs of one quota alone; harness does not repeat stored runs" in first.err
+    assert "isolated: 4 runs, each with the jobs of one quota alone; stored runs are not" in first.err
     (line,) = (line for line in first.out.split("\n") if line.startswith("fairness.sharing_violations"))
     assert line.split()[1:4] == ["0.0", "%", "0.0"]
     again = harness("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated")
@@ -49,7 +49,7 @@ def test_twins_are_measured_so_too(harness: Callable, write_trace: Callable[...,
     command = ("replay", trace, "-p", "none", "-p", "kueue-classic", "--isolated", "--shake", "2")
     first = harness(*command)
     assert first.code == 0
-    assert "4 replays of 2 twins (arrivals ±30s; seed 0), and of each with its quotas one by one" in first.err
+    assert "4 replays of 2 twins (arrivals ±30s; seed 0), each also with the jobs of every" in first.err
     (line,) = (line for line in first.out.split("\n") if line.startswith("fairness.sharing_violations"))
     assert line.split()[-1] in "=~▲▼△▽"
     again = harness(*command)
