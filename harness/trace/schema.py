@@ -137,7 +137,7 @@ COLUMNS: tuple[Column, ...] = (
         STARTUP,
         Kind.DURATION,
         "time that pods need to become ready; the duration starts when they are ready",
-        "the replay's start-up time without the column; null means that pods are never ready",
+        "the replay's start-up time if the column is absent; null means that pods are never ready",
     ),
     _of_pod_set(LIMIT, Kind.INT64, "limit per pod; together with the requests, it gives the QoS class"),
     _of_pod_set("labels", Kind.MAP, "labels of the pods"),

@@ -209,9 +209,9 @@ def start(
     nodes = "node" if count == 1 else "nodes"
     busy = short_number(100 * float(load or WANTED_UTILIZATION))
     peak = load is None and any(demand.recorded for demand in demands.values())
-    scale = "as large as the peak usage of the recorded runs" if peak else f"{busy} % are busy on average"
+    scale = "enough for the peak usage of the recorded runs" if peak else f"{busy} % are busy on average"
     why = [
-        f"{count} {nodes}: {scale}, or as large as the traced machine",
+        f"{count} {nodes}: {scale}, unless the trace states the size of its machine",
         f"a node has {', '.join(f'{name} {format_amount(name, amount)}' for name, amount in whole.items())}",
     ]
     if traced and not node:
@@ -225,7 +225,7 @@ def start(
         for queue, share in split_in_units(total, shares, unit_of(resource, total)).items():
             quotas[queue][resource] = share
     by = weights if isinstance(weights, str) else "by the weights given"
-    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; what is idle may be borrowed")
+    why.append(f"nominal quotas of {counted(len(queues), 'queue')}: {by}; idle quota may be borrowed")
     size, of_what = 1, "nodes"
     for level, number in (topology or {}).items():
         size *= number

@@ -33,7 +33,7 @@ def check_work(material: Material) -> Iterator[Finding]:
             yield Finding(
                 "no-work",
                 f"{counted(count, jobs.height)} {what}",
-                "no other job waits for these jobs; check whether a column was lost in the conversion",
+                "these jobs keep no other job waiting; check whether a column was lost in the conversion",
             )
 
 

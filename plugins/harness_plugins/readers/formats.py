@@ -98,14 +98,14 @@ FORMATS: tuple[ReaderSpec, ...] = (
     ),
     _format(
         "csv",
-        "tables of any columns, such as delimited text, by a short mapping: see docs/sources.md",
+        "tables with any columns, such as delimited text, described by a short mapping: see docs/sources.md",
         sniff.is_canonical_csv,
         options=options.CSV_OPTIONS,
         module="tables.short",
     ),
     _format(
         "table",
-        "job tables of any columns, Parquet, JSON or text, by a mapping: see docs/tables.md",
+        "job tables with any columns in Parquet, JSON or text, described by a mapping: see docs/tables.md",
         lambda path, head: False,
         options=options.TABLE_OPTIONS,
         folder=lambda path: False,

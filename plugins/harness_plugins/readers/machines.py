@@ -188,7 +188,8 @@ def _metacentrum(path: Path) -> list[Machine]:
     type=click.Choice(["milli", "count", "devices"]),
     default="milli",
     show_default=True,
-    help="How shares of GPUs are counted: as for pods, or as 'milli' with each share on one GPU (devices).",
+    help="How to count GPUs: in thousandths (milli), as whole GPUs (count), or in thousandths where each "
+    "share is on a single GPU (devices).",
 )
 @click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="Where to write.")
 def main(file: Path, keep: int | None, gpu: str, output: IO[str]) -> None:

@@ -149,7 +149,7 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
     shared = (
         f"pods request num_gpu of {GPU}: a share of a GPU takes a whole GPU"
         if options["gpu"] == "count"
-        else f"pods request num_gpu x gpu_milli of {MILLI_GPU}: on nodes with devices, a share is on one GPU"
+        else f"pods request num_gpu x gpu_milli of {MILLI_GPU}: if nodes have devices, a share is on one GPU"
     )
     notes = ("every pod is a job; there are no gangs", shared)
     run = format_duration(options["run"])

@@ -40,7 +40,7 @@ SWF_OPTIONS = (
     Option(
         "processors",
         "requested",
-        "the number of processors that a job gets: allocated or requested; the other if it is unknown",
+        "which number of processors a job gets: allocated or requested; if it is unknown, the other one",
         choices=("requested", "allocated"),
     ),
     Option(
@@ -53,7 +53,7 @@ SWF_OPTIONS = (
     Option(
         "cut_at_request",
         False,
-        "whether jobs end at their requested run time, as the machine might have done",
+        "whether jobs end at their requested run time, as if the machine had stopped them then",
         type=boolean,
     ),
     _tenant("queue", "user", "group", "partition"),
@@ -192,7 +192,7 @@ SLURM_OPTIONS = (
     Option(
         "arrival",
         "eligible",
-        "when a job arrives: when it could first be considered, or when it was first submitted",
+        "when a job arrives: when it first became eligible to start, or when it was first submitted",
         choices=("eligible", "submit"),
     ),
     Option(

@@ -143,7 +143,8 @@ class Cell:
             return self.terms.text(term)
         if term.sign < 0:
             raise LanguageError(
-                f"subtracts one text value from another, in {named(term)}; + joins them with a slash"
+                f"subtracts one text value from another in {named(term)}, but only + is for text, which it "
+                "joins with a slash"
             )
         return pl.concat_str(self._joined(term.left), self._joined(term.right), separator="/")
 
