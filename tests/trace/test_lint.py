@@ -102,7 +102,7 @@ def test_few_jobs_long_before_the_others_are_named(findings: Callable[..., dict[
     rows = [{"submit_time": 0, "queue": "a"}, *spread(300)]
     rows[1:] = [{**row, "submit_time": row["submit_time"] + 9_000_000} for row in rows[1:]]
     said = findings(*rows)
-    assert said["sparse-start"] == "the first 1 of 301 jobs (0.33 %) take 104d04h of 104d04h"
+    assert said["sparse-start"] == "the first 1 of 301 jobs (0.33 %) take up 104d04h of the trace's 104d04h"
     assert "no job is submitted for 104d04h" in said["silence"]
 
 

@@ -36,7 +36,7 @@ def check_span(material: Material) -> Iterator[Finding]:
     if start * _FEW <= count and head * _LONG > span:
         yield Finding(
             "sparse-start",
-            f"the first {counted(start, count)} are spread over {format_duration(head)} of the "
+            f"the first {counted(start, count)} take up {format_duration(head)} of the trace's "
             f"{format_duration(span)}",
             f"--window {window_bound(material.trace, int(submit[start]))}.. begins where jobs arrive "
             "regularly",
@@ -45,7 +45,7 @@ def check_span(material: Material) -> Iterator[Finding]:
         after = window_bound(material.trace, int(submit[end]) + SECOND)
         yield Finding(
             "sparse-end",
-            f"the last {counted(count - 1 - end, count)} are spread over {format_duration(tail)} of the "
+            f"the last {counted(count - 1 - end, count)} take up {format_duration(tail)} of the trace's "
             f"{format_duration(span)}",
             f"--window ..{after} ends where jobs no longer arrive regularly",
         )
