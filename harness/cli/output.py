@@ -116,7 +116,10 @@ def remove_output(output: Path) -> None:
 
 
 def is_page(form: str | None, output: Path | None) -> bool:
-    """Returns True if the option, or else the file's name, selects a page instead of Markdown."""
+    """Returns True if the output is an HTML page and not Markdown.
+
+    The option decides or, if it is not given, the suffix of the file.
+    """
     if form is None:
         return output is None or output.suffix.lower() not in _MARKDOWN
     return form == "html"

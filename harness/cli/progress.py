@@ -27,7 +27,7 @@ class ProgressBars:
     """Progress bars with jobs, simulated time, rate, and the estimated time until all jobs have arrived.
 
     The bars appear on stderr if it is a terminal that can return to the beginning of a line. They do not
-    appear in CI, where terminals are logs. They have no colours, so NO_COLOR does not affect them.
+    appear in CI, where the output becomes a log. They have no colours, so NO_COLOR does not affect them.
 
     Args:
         jobs: the maximum number of jobs that will arrive.

@@ -58,10 +58,10 @@ def matched(
     succeeded: Iterable[Pod],
     manifests: Iterable[Mapping[str, Any]],
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
-    """Returns copies of the Workloads and of the Pods in which each refers to the other.
+    """Returns copies of the Workloads and of the Pods, completed with data about each other.
 
-    A Workload also gets the start of its job and the number of its ended pods. A Pod gets the key of its
-    Workload, and records whether there is a Workload of the same name.
+    A Workload gets the start of its job and the number of its ended pods. A Pod gets the key of its Workload,
+    and records whether there is a Workload of the same name.
 
     Args:
         workloads: the Workloads as they were read.

@@ -1,9 +1,10 @@
 """Reads recordings of a cluster, which are folders of Parquet parts with observed versions of its objects.
 
-The command `harness trace record` writes recordings, and a reader reads them directly. A part is named
-`FIRST-LAST.parquet` after the numbers of its first and last piece. Small parts are merged into larger parts.
-During a merge, both exist, and only the larger part is read. The file `recording.json` next to the parts
-contains the recorded server, and the position up to which parts are complete.
+The command `harness trace record` writes recordings, and a reader reads them directly. Observations are
+written in numbered pieces, and a part contains one or more pieces. It is named `FIRST-LAST.parquet` after the
+numbers of its first and last piece. Small parts are merged into larger parts. During a merge, both exist, and
+only the larger part is read. The file `recording.json` next to the parts contains the recorded server, and
+the position up to which parts are complete.
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ class Kind(Enum):
     MAP = "map<string, string>"
 
     def takes(self, dtype: pl.DataType) -> bool:
-        """Returns True if a file's column can have this kind. Any width, unit or text type is possible."""
+        """Returns True if a column of type `dtype` can be stored as this kind.
+
+        The width of integers, the unit of times and the type of texts don't matter.
+        """
         match self:
             case Kind.STRING:
                 return dtype in (pl.String, pl.Categorical, pl.Enum)

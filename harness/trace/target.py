@@ -81,7 +81,7 @@ def offers_of(trace: Trace, cluster: Cluster) -> dict[str, Offer]:
 
 
 def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
-    """Find the scales that offer `load` times the capacity of the scarcest resource.
+    """Find the scales with which the mean demand is `load` times the capacity of the scarcest resource.
 
     Raises:
         InputError: the cluster has no resource that the trace requests, or all jobs arrive at the same

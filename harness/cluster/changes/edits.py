@@ -138,7 +138,7 @@ class State(NamedTuple):
 
     Attributes:
         specs: maps the (kind, name) of an object to the details of its manifest that `Cluster` omits, such as
-            exact quantities. With these details, two manifests differ even if their objects are equal.
+            exact quantities. They show that a manifest changes even if its object stays equal.
     """
 
     cluster: Cluster
@@ -189,10 +189,11 @@ def ever(cluster: Cluster) -> Cluster:
 
 
 def by_arrival(cluster: Cluster) -> list[tuple[int, Cluster]]:
-    """Returns one copy of the cluster for each period with the same priority classes, for jobs that arrive.
+    """Returns copies of the cluster, one for each period between two changes of priority classes.
 
-    Each entry contains the start of the period and the cluster with the classes of that period. Times are in
-    microseconds since the trace's origin. The first period starts before all events.
+    Each entry contains the start of the period and the cluster with the classes that apply to jobs that
+    arrive in this period. Times are in microseconds since the trace's origin. The first period starts before
+    all events.
     """
     found = [(_BEFORE_ALL, cluster)]
     for at, edits in cluster.changes:

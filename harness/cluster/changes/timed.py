@@ -75,7 +75,7 @@ class Timed(NamedTuple):
 
     @property
     def at_first(self) -> bool:
-        """True if the document applies from the beginning, whenever the trace starts."""
+        """True if the document applies from the beginning, no matter when the trace starts."""
         return self.starts is None or (not self.starts.dated and self.starts.time <= 0)
 
 

@@ -33,7 +33,7 @@ A quota can preempt any job to reclaim its guarantee. Within a quota, priorities
 
 
 def read_kueue(cluster: Cluster, notes: Warnings, to: Family) -> dict[str, Quota]:
-    """Returns the quotas of queues and cohorts, each summed over its flavors."""
+    """Returns the quotas of ClusterQueues and cohorts as `Quota` objects, each summed over its flavors."""
     _tell_queues(cluster, notes, to)
     _tell_flavors(cluster, notes, to)
     namespaces, called = _namespaces(cluster, notes), _names(cluster, notes)

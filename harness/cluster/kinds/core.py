@@ -231,7 +231,8 @@ def read_priority_class(fields: Fields, draft: Draft) -> None:
 def check_core(draft: Draft) -> None:
     """Check rules that concern several objects of Kubernetes.
 
-    At most one PriorityClass can be the global default, and the sum over all nodes must fit into 64 bits.
+    At most one PriorityClass can be the global default. For each resource, the sum over all nodes must fit
+    into 64 bits.
     """
     defaults = [item.name for item in draft.priority_classes.values() if item.global_default]
     for name in defaults[1:]:

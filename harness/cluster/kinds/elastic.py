@@ -39,7 +39,7 @@ class ElasticQuota(Value):
         namespaces: the namespaces whose pods count against the quota.
         is_parent: whether the quota can have child quotas.
         lends: whether other quotas can use the idle part of its `min` (Koordinator).
-        weight: the weight by which unreserved capacity is shared (Koordinator). None means the same as `max`.
+        weight: the weight by which unreserved capacity is shared (Koordinator). If it is None, `max` is used.
         tree: the tree that the quota belongs to (Koordinator).
         semantics: the semantics of its manifest. An ElasticQuotaTree has ACK's semantics. An ElasticQuota has
             the semantics of scheduler-plugins, or Koordinator's if it has one of Koordinator's labels.

@@ -64,7 +64,7 @@ class Counting(Value):
     def counted(
         self, requests: Mapping[str, int], *, exact: bool = True, keeps_inputs: bool = True
     ) -> Mapping[str, int]:
-        """Returns the counted requests of one pod, in the units of the model.
+        """Returns the requests of one pod as Kueue counts them, in the units of the model.
 
         The sum of outputs is rounded, and is never negative. If a pod also requests an output resource
         directly, the outputs are added to that request.

@@ -165,10 +165,7 @@ class Fields:
         return amount
 
     def quota(self, name: str, resource: str) -> int | None:
-        """Returns a quota in the way Kueue counts it.
-
-        A quota that doesn't fit into 64 bits becomes `UNLIMITED`.
-        """
+        """Returns a quota. As in Kueue, a quota that doesn't fit into 64 bits becomes `UNLIMITED`."""
         quantity = self.quantity(name)
         return None if quantity is None else min(round_up(resource, quantity), UNLIMITED)
 

@@ -79,7 +79,7 @@ class Folder:
 
     @property
     def pieces(self) -> int:
-        """The number of pieces that were added since the recording began."""
+        """The number of pieces that were added since the recording began. Each call of `add` adds a piece."""
         return self._next - 1
 
     def known(self) -> dict[str, dict[str, Known]]:

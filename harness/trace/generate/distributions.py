@@ -21,7 +21,7 @@ class Distribution(Protocol):
     """A distribution of integers, which are microseconds, quantities or counts."""
 
     def values(self, draw: Draw) -> pl.Series:
-        """Returns an int64 value for each number that `draw` returns."""
+        """Returns random values as int64, one for each random number that `draw` returns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Machine:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, nodes: int) -> dict[str, Any]:
-        """Returns a manifest: a NodePool of `nodes` nodes, or a Node if the list names this node alone."""
+        """Returns a NodePool with the given number of nodes or, for a group of one node, a Node."""
         allocatable = {**self.allocatable, "pods": _PODS_OF_A_NODE}
         if self.nodes > 1:
             return node_pool_manifest(self.name, nodes, allocatable, self.labels)

@@ -56,8 +56,8 @@ class Table:
 def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     """Opens the rows of a file from `sacct -P` or `sacct -p`.
 
-    Faults of lines that are not rows are added to `faults`. If a row has too many cells, `meaning` shows
-    which cells belong to a name.
+    Faults of lines that are not rows are added to `faults`. If a name contains the delimiter, a row has too
+    many cells. They are joined in such a way that `meaning` can read all other columns.
 
     Raises:
         TraceError: the file has no header with columns. The message contains the `sacct` command to use.

@@ -1,4 +1,7 @@
-"""Converts chains of rows to jobs of a trace, and counts the chains that are left out by reason."""
+"""Converts chains, which are the rows of one job, to jobs of a trace.
+
+It counts the chains that are left out, by reason.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Conversions:
         return value
 
     def instant(self, value: Value, term: Term) -> Value:
-        """Converts a value to a time. Text is read by the unit, and a number is relative to 1970."""
+        """Converts a value to a time. The unit says how to read text, and how to count numbers since 1970."""
         if value.kind is Kind.NOTHING:
             return Value(Kind.INSTANT, value.expr.cast(pl.Int64))
         if value.kind is Kind.TEXT and self.unit.partition("-")[0] != "unix":

@@ -1,4 +1,4 @@
-"""Selects the rows of a table by conditions that each row must meet, and by the last row of each job."""
+"""Selects rows of a table: those that meet all conditions, and only the last row of each job."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def _dated(rows: Rows, term: Term, clock: Clock) -> Value | None:
 def unmet(
     rows: Rows, frame: pl.DataFrame, mapping: TableMapping, clock: Clock
 ) -> Iterator[tuple[str, pl.Expr]]:
-    """Yields the reason for leaving out rows for each condition, and the rows that do not meet it."""
+    """Yields two values for each condition: the reason for leaving out rows, and the rows to leave out.
+
+    The latter are the rows that do not meet the condition.
+    """
     terms = Terms(rows.columns, "", clock, instants=False)
     conditions = []
     for text, condition in mapping.where:

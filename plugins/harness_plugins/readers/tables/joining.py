@@ -34,7 +34,7 @@ class Rows:
         columns: the wanted columns, by their names in the files.
         has: all columns of the files.
         parts: each file, with the number of rows in the files before it.
-        twice: for each column of the type time without a zone, the number of its times in an hour that occurs
+        twice: for each column of times without a zone, how many of its times are in an hour that occurs
             twice.
     """
 

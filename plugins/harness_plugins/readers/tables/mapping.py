@@ -1,4 +1,7 @@
-"""Reads a mapping in YAML, which selects files and rows of a table, and has the source of each column."""
+"""Reads a mapping in YAML, which says how a table becomes a trace.
+
+A mapping selects files and rows of the table, and states the source of each column of the trace.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,9 @@ class TableMapping:
         return [name for name in dict.fromkeys([*self.wanted, *self._own(has)]) if name in there]
 
     def of_table(self, has: Sequence[str], root: Path) -> TableMapping:
-        """Returns the same mapping for a table with these columns.
+        """Returns the mapping for a table with these columns.
+
+        In the short form, the result also maps columns that have the same name as a column of a trace.
 
         Raises:
             TraceError: in the short form, neither the mapping nor the table has a column that every trace

@@ -15,7 +15,7 @@ class Part(NamedTuple):
     """The table in a file.
 
     Attributes:
-        frame: the wanted columns, in the types that terms have.
+        frame: the wanted columns, in types that the mapping language supports.
         has: the names of all columns in the file.
     """
 

@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     """The first rows of a table.
 
     Attributes:
-        frame: the columns in the types that terms have. Columns of other types are left out.
+        frame: the columns, in types that the mapping language supports. Other columns are left out.
         records: the name of the list with the rows, which is inside each element of a JSON document, or "".
         delimiter: the character between the cells of delimited text, or "" if a mapping need not set it.
     """

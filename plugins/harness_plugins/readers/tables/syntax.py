@@ -45,7 +45,7 @@ class LanguageError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The value of a row in a column."""
+    """A column of the table. Its value in each row is the value of the term."""
 
     name: str
 

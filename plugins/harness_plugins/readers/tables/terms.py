@@ -1,4 +1,4 @@
-"""Converts terms of the language to polars expressions on integers only, so that no step rounds."""
+"""Converts terms of the mapping language to polars expressions on integers only, so that no step rounds."""
 
 from __future__ import annotations
 

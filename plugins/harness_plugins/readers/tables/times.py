@@ -59,10 +59,10 @@ class Clock:
         self.zone = zone
 
     def moments(self, local: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-        """Returns times of the zone in microseconds since 1970, or null for times that its clocks skip.
+        """Converts local times of the zone to microseconds since 1970.
 
-        For an hour that occurs twice, the first result has the earlier time, and the second result has the
-        later time.
+        Times that the clocks skip become null. There are two results. They differ only in an hour that occurs
+        twice: the first result has the earlier time, and the second has the later time.
         """
         if self.zone == "UTC":
             return local.dt.timestamp("us"), local.dt.timestamp("us")

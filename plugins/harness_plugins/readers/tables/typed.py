@@ -28,7 +28,8 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
     `source` is the file or a buffer with its content. `pick` chooses the columns to read.
 
     Raises:
-        TraceError: the file is incomplete, a column occurs twice, or terms cannot have the type of a column.
+        TraceError: the file is incomplete, a column occurs twice, or mappings cannot read the type of a
+            column.
     """
     try:
         with pq.ParquetFile(source, pre_buffer=False) as file:
@@ -55,7 +56,7 @@ def read_parquet(path: Path, source: Any, pick: Pick) -> Part:
 
 
 def read_column(column: pa.ChunkedArray) -> pl.Series:
-    """Returns a column in one of the types that terms have.
+    """Returns a column in a type that the mapping language supports.
 
     Raises:
         TypeError: the column is of another type.

@@ -22,7 +22,7 @@ ROW = "\0row"
 
 
 class Kind(Enum):
-    """The kind of a term. The values are words for messages."""
+    """The kind of value that a term of the mapping language has. The texts are for messages."""
 
     NUMBER = "a number"
     TEXT = "text"
@@ -85,7 +85,10 @@ def aligned(values: list[Value]) -> list[Value]:
 
 
 def only(term: Term) -> str:
-    """Returns the column that a term, or its first argument, consists of, or "" for any other term."""
+    """Returns the name of the column that a term stands for, or "".
+
+    A call of a function stands for the column of its first argument.
+    """
     match term:
         case Column(name):
             return name
