@@ -36,8 +36,8 @@ def homed(trace: Trace, cluster: Cluster) -> Trace:
     found = _found(trace.frame, cluster)
     if not found:
         return trace
-    named = [f"{queue} is {local.namespace}/{local.name}" for (_, queue), local in found.items()]
-    told = f"queues that represent a single LocalQueue of the manifests: {first_of(named, _TOLD)}"
+    named = [f"{queue} by {local.namespace}/{local.name}" for (_, queue), local in found.items()]
+    told = f"queues are replaced by the only LocalQueues that they can mean: {first_of(named, _TOLD)}"
     return replace(trace, frame=_with(trace.frame, found), notes=(*trace.notes, told))
 
 

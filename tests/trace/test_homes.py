@@ -56,7 +56,7 @@ def test_a_queue_of_one_namespace_is_found_there() -> None:
     where = cluster(("team", "lq", "a"), ("other", "x", "b"))
     assert places(where, {"queue": "lq"}, {"queue": "x"}) == [("team", "lq"), ("other", "x")]
     (note,) = homed(trace_of({"queue": "lq"}), where).notes
-    assert note == "queues that represent a single LocalQueue of the manifests: lq is team/lq"
+    assert note == "queues are replaced by the only LocalQueues that they can mean: lq by team/lq"
 
 
 def test_nothing_is_found_where_there_is_a_doubt() -> None:
@@ -88,7 +88,7 @@ def test_jobs_are_replayed_in_the_namespace_that_was_found(
         ("default", "a", "finished"),
     ]
     assert run.info["trace"]["notes"] == [
-        "queues that represent a single LocalQueue of the manifests: lq is team/lq"
+        "queues are replaced by the only LocalQueues that they can mean: lq by team/lq"
     ]
 
 

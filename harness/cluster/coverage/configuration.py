@@ -64,7 +64,7 @@ CONFIGURATION = Coverage(
         "integrations.(frameworks|externalFrameworks|labelKeysToCopy)",
     ),
     harmless(
-        "the replay does not look again at finished workloads",
+        "Kueue only deletes finished or deactivated workloads by it, and they no longer matter",
         "objectRetentionPolicies.workloads.(afterFinished|afterDeactivatedByKueue)",
     ),
     harmless(
