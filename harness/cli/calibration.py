@@ -25,8 +25,7 @@ _OF_TRACE = {
     ),
     "priority_share": (
         "S:P,...[@SEED]",
-        "Give a priority to a share of each queue's jobs; 0.2:1000@7 gives 20 % of the jobs the priority 1000 "
-        "(seed 7).",
+        "Give a priority to a share of each queue's jobs; 0.2:1000@7 gives 20 % the priority 1000 (seed 7).",
     ),
     "tenants": (
         "STEPS",

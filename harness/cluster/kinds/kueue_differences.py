@@ -113,8 +113,8 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
         "no_candidates_last": (
             13616,
             (
-                "With PreemptionOverBorrowing, Kueue can prefer a flavor that needs a preemption but has "
-                "nothing to preempt to a flavor that fits."
+                "With PreemptionOverBorrowing, Kueue can choose a flavor in which it finds nothing to "
+                "preempt, although another flavor fits."
             ),
         ),
         "own_label_keys": (

@@ -85,7 +85,7 @@ def read(path: Path, options: Mapping[str, Any]) -> Reading:
     after = int(kept["deletion_time"].is_null().sum())
     notes = (
         "every instance of a service is a job of one pod",
-        f"{counted(before, 'instance')} existed before the trace: they arrive at 0",
+        f"{counted(before, 'instance')} existed before the trace: they arrive at time 0",
         *((f"{counted(after, 'instance')} outlived the trace: they end with it",) if after else ()),
         "an instance runs from scheduled_time to deletion_time",
         "the limit max_instance_per_node is kept as a column, but not modelled",

@@ -158,11 +158,11 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
         return (
             *notes,
             filled,
-            f"times, QoS and priorities are ignored: all pods arrive at 0 and run for {run}",
+            f"times, QoS and priorities are ignored: all pods arrive at time 0 and run for {run}",
         )
     if not timed:
         rate = options["rate"]
-        arrive = f"arrive evenly, {rate:g} an hour, in the order of the list" if rate else "arrive at 0"
+        arrive = f"arrive evenly, {rate:g} an hour, in the order of the list" if rate else "arrive at time 0"
         return (*notes, f"the list has no times: all pods {arrive} and run for {run}")
     bands = ", ".join(f"{qos} {value}" for qos, value in PRIORITIES.items())
     return (

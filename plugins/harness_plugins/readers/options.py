@@ -155,7 +155,7 @@ GOOGLE_OPTIONS = (
 
 CSV_OPTIONS = (
     Option("map", "", "the schema's columns and their sources: job_id=JobID, duration=Elapsed:hms"),
-    Option("mapping", "", "a YAML file with a mapping as in map"),
+    Option("mapping", "", "a YAML file with a mapping in the language of map"),
     Option(
         "delimiter", "comma", "the separator between the cells of a text file: comma, tab, or one character"
     ),

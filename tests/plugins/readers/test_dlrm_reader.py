@@ -33,7 +33,7 @@ def test_an_instance_runs_from_its_scheduling_to_its_deletion(read_text: Callabl
     assert trace.frame["recorded_start"].to_list() == [
         None, timedelta(seconds=623), None, timedelta(seconds=600)
     ]  # fmt: skip
-    assert "2 instances existed before the trace: they arrive at 0" in trace.notes
+    assert "2 instances existed before the trace: they arrive at time 0" in trace.notes
     assert "2 instances outlived the trace: they end with it" in trace.notes
 
 
@@ -80,7 +80,7 @@ def test_the_published_trace_equals_a_plain_reading(
     assert (trace.rows_read, trace.frame.height, dict(trace.left_out)) == (23_871, 23_871, {})
     assert trace.frame["queue"].n_unique() == 156
     assert (trace.frame["role"] == "HN").sum() == 7_386
-    assert "7,280 instances existed before the trace: they arrive at 0" in trace.notes
+    assert "7,280 instances existed before the trace: they arrive at time 0" in trace.notes
     assert "8,878 instances outlived the trace: they end with it" in trace.notes
     rows = list(plain_rows(path))
     end = max(float(row["deletion_time"] or 0) for row in rows)
