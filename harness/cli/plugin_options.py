@@ -1,4 +1,4 @@
-"""Determines which option a `--set` text sets, and which plugin has this option."""
+"""Determines the option that a `--set` text sets, and the plugin that has this option."""
 
 from __future__ import annotations
 

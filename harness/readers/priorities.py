@@ -36,4 +36,4 @@ def priority_note(column: str, bands: Mapping[str, Band], how: str) -> str:
     if how == "none":
         return f"priority is not derived from {column}"
     worth = ", ".join(f"{key} {band.value if how == 'number' else band.name}" for key, band in bands.items())
-    return f"priority{' class' if how == 'class' else ''} follows {column}: {worth}"
+    return f"priority{' class' if how == 'class' else ''} is derived from {column}: {worth}"

@@ -52,7 +52,7 @@ class PodDisruptionBudget(Value):
         )
 
     def allowed(self, expected: int, healthy: int) -> int:
-        """Returns how many disruptions are currently allowed.
+        """Returns the number of disruptions that are currently allowed.
 
         Args:
             expected: the number of existing pods that match, whether they are pending, bound or terminating.

@@ -161,7 +161,7 @@ class Workload(Value):
         return self.holds_quota or (self.active and not self.finished)
 
     def over(self, pod_set: PodSet) -> int:
-        """Returns how many pods of a pod set have ended and won't run again."""
+        """Returns the number of pods of a pod set that have ended and won't run again."""
         found = self.reclaimable.get(pod_set.name, 0) + self.ended.get(pod_set.name, 0)
         return min(found, pod_set.count)
 

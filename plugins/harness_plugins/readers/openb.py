@@ -170,7 +170,7 @@ def _notes(options: Mapping[str, Any], *, timed: bool) -> tuple[str, ...]:
         "a pod runs from scheduled_time to deletion_time, which for many pods is the end of the trace",
         *((f"a pod that never ran gets a run time of {run}",) if options["pending"] == "keep" else ()),
         f"gpu_spec is a required node affinity to the label {MODEL}",
-        f"priority follows qos: {bands}"
+        f"priority is derived from qos: {bands}"
         if options["priority"] == "qos"
         else "priority is not derived from qos",
     )

@@ -89,7 +89,7 @@ class Pod:
         return self.phases[max(self.phases)] if self.phases else ""
 
     def end(self) -> int | None:
-        """Returns when all containers of the pod had ended, if a sample has this time.
+        """Returns the time when the last container of the pod ended, or None if no sample has this time.
 
         When a container starts again, the time of its end disappears. The time is therefore used only if the
         pod is in a final phase. If the phases are unknown, the time is used only if the last sample still has
@@ -99,7 +99,7 @@ class Pod:
         return self.completed if final else None
 
     def final(self) -> Final | None:
-        """Returns when the phase of the pod became final, or None if it did not.
+        """Returns the period in which the phase of the pod became final, or None if it did not.
 
         For an evicted pod, this may be the only known end.
         """
