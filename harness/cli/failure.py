@@ -29,7 +29,7 @@ _SIGNALLED = 128
 
 
 class Ended(KeyboardInterrupt):
-    """A signal requests the end of the process."""
+    """Raised when a signal requests the end of the process."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -35,7 +35,7 @@ class How(NamedTuple):
 def carried_out(
     requests: Sequence[Request], plans: Sequence[Plan], plugins: Plugins, how: How, *, jobs: int
 ) -> list[Run]:
-    """Returns the run of each request.
+    """Carries out the requested replays that are not stored yet, and returns the run of each request.
 
     `jobs` is the maximum number of jobs that will arrive.
 

@@ -134,7 +134,7 @@ MODELS = tuple(dict.fromkeys(model for _, model in _MODELS))
 
 
 class Partition(NamedTuple):
-    """The slices of a node.
+    """The MIG slices of a node, and the GPUs that are divided into them.
 
     Attributes:
         slices: the number of offered slices of each resource.

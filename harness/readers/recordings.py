@@ -42,7 +42,7 @@ class Part(NamedTuple):
     """A part of a recording.
 
     Attributes:
-        first, last: the numbers of the first and the last piece.
+        first, last: the numbers of the first and the last piece. A piece is what was written at one time.
     """
 
     first: int

@@ -151,7 +151,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Shake:
-    """A number of twins of a trace."""
+    """Several twins of a trace, in which the same quantities vary."""
 
     count: int
     shaking: Shaking = Shaking()

@@ -24,7 +24,7 @@ _PIECE = 1 << 20  # rows
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The number of values, and how they are distributed."""
+    """Statistics of several values: their number, mean, percentiles and maximum."""
 
     count: int
     mean: float

@@ -22,7 +22,7 @@ class Share(Value):
     percent: bool = False
 
     def of(self, expected: int) -> int:
-        """Returns the number of pods. A percentage is rounded up."""
+        """Returns the share as a number of pods. A percentage of `expected` pods is rounded up."""
         return -(-self.value * expected // 100) if self.percent else self.value
 
 

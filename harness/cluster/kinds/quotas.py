@@ -1,4 +1,4 @@
-"""Quotas that the kinds of plugins declare."""
+"""Defines `Quota`, and reads the quotas of objects whose kinds plugins add."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def read_group_reference(spec: Fields) -> GroupReference | None:
 
 
 def read_scheduling_workload(fields: Fields, draft: Draft) -> None:
-    """Read a Workload.
+    """Read a Workload of `scheduling.k8s.io`.
 
     In v1alpha1, a Workload lists groups. In later versions, it contains templates that PodGroups copy.
     """

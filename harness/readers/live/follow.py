@@ -49,7 +49,7 @@ class Seen(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """The end of a list. Objects that were not in the list do not exist.
+    """A sign that a list is complete. Objects that were not in the list do not exist.
 
     Attributes:
         revision: the resource version of the list.

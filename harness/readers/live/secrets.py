@@ -18,7 +18,7 @@ _WORD = 3
 
 
 class Secrets:
-    """The values of sent headers."""
+    """The values of the headers that were sent with requests. Messages must not show them."""
 
     def __init__(self) -> None:
         self._parts: set[str] = set()

@@ -32,7 +32,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Material:
-    """A trace and the cluster for its replay.
+    """The input of the checks: a trace, and the cluster for its replay.
 
     Attributes:
         impossible: sentences from plugins about jobs that can never start on the cluster.

@@ -27,7 +27,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Layout:
-    """The rows for the pod sets of jobs.
+    """The pod sets of all jobs, as columns with one row for each pod set.
 
     Attributes:
         job: for each row, the position of the job's record.

@@ -26,7 +26,7 @@ _UP = "up"
 
 @dataclass
 class Samples:
-    """The content of answers.
+    """The samples in answers of Prometheus.
 
     Attributes:
         series: the values by metric, by labels of the series, and by time in microseconds.

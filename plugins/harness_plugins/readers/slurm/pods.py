@@ -18,7 +18,7 @@ CPU, MEMORY = "cpu", "memory"
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Equal pods.
+    """A group of equal pods of a job.
 
     Attributes:
         each: the amount of each resource in one pod, with cpu in millicores and memory in bytes.

@@ -78,7 +78,7 @@ def is_step(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One allocation.
+    """One allocation in the output of `sacct`.
 
     Times and spans are in microseconds. Times are relative to 1970 in UTC. None means that a value is not
     given.
@@ -146,7 +146,7 @@ class Record:
 
 @dataclass
 class Dump:
-    """The content of a source of allocations.
+    """All allocations in the output of `sacct`.
 
     Attributes:
         records: one record for each allocation and run.

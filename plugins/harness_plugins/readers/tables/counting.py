@@ -89,7 +89,7 @@ def unmet(
 
 
 def text_of(mapping: TableMapping) -> str:
-    """Joins the conditions of a mapping into one."""
+    """Returns the conditions of a mapping as one text, joined by `and`."""
     return " and ".join(text for text, _ in mapping.where)
 
 

@@ -40,7 +40,7 @@ _OPERATORS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt:
 
 
 class LanguageError(ValueError):
-    """A fault in a text of the language. The message has the place of the fault and the valid forms."""
+    """A text does not follow the mapping language. The message has the place and the valid forms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number, text, true, or false."""
+    """A constant: a number, text, true, or false."""
 
     value: Decimal | str | bool
 
@@ -68,7 +68,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function of the language."""
+    """A call of a function of the mapping language."""
 
     name: str
     arguments: tuple[Term, ...]

@@ -69,7 +69,7 @@ class Terms(Conversions):
         raise LanguageError(f"{named(term)} is {value.kind.value}, but must be text")
 
     def comparable(self, left: Term, right: Term, *, ordered: bool = False) -> tuple[pl.Expr, pl.Expr]:
-        """Returns two terms as values of the same kind.
+        """Returns the values of two terms, converted to the same kind.
 
         If `ordered` is true, text is converted to numbers, or to times if one of the terms is a date.
         """

@@ -35,7 +35,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of a term.
+    """The value of a term in each row, as a polars expression.
 
     Attributes:
         expr: the expression. A number is a 128-bit integer, and a time or duration is in microseconds.
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Cells that are invalid.
+    """A check for invalid cells.
 
     Attributes:
         column: the column of the table, or "" if the cells come from several columns.
