@@ -86,7 +86,7 @@ class Record:
     Attributes:
         place: the place of the allocation in the source, for messages.
         cluster: the cluster, or "" if the dump lacks this column.
-        state: the first word of the state, without `by 1003`.
+        state: the first word of the state. For example, it is `CANCELLED` for `CANCELLED by 1003`.
         by: whether the state shows which user cancelled the job.
         submit: the time of the submission or of the requeue.
         eligible: when the job became eligible to start.
