@@ -22,7 +22,7 @@ PRACTICAL = 0.01
 
 
 class Verdict(StrEnum):
-    """The verdict on a difference."""
+    """The verdict on a run's difference from the baseline: better, worse, no clear change, or unknown."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -50,9 +50,9 @@ class Evidence(NamedTuple):
 
     Attributes:
         ground: the kind of evidence, or the reason why there is none.
-        interval: the interval of the difference, for twins and for blocks of jobs.
+        interval: the 95 % interval of the difference. None if it could not be computed.
         means: the mean of the baseline and the mean of the other run, over the twins in which both runs have
-            a value. None if both runs have a value in every twin.
+            a value. None if no twin lacks a value, because the usual means are then correct.
     """
 
     ground: Ground
@@ -68,9 +68,10 @@ class Change(NamedTuple):
             value. None if either run has no value.
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
         ground: the kind of evidence for the verdict.
-        interval: the interval of the ratio of the two values, if all values are above 0 and no share is 1.
-            Otherwise, the interval of the difference in the metric's unit. None if there is no interval.
-        p: the p value of the difference, corrected for the family of tests; None without an interval.
+        interval: the 95 % interval of the ratio `run / baseline`, or of the difference in the metric's unit.
+            The ratio is used if all values are above 0 and none is a share of 100 %. None if there is no
+            interval.
+        p: the p value of the difference, corrected for the number of tests. None if there is no interval.
     """
 
     difference: float | None
@@ -93,7 +94,10 @@ class Change(NamedTuple):
 
 
 def gates(tests: str) -> str:
-    """Returns a note on when a difference counts as a change; `tests` says how p was corrected."""
+    """Returns a note that explains when a difference counts as a change.
+
+    `tests` is a clause about the correction of p, such as `corrected for 9 tests, Holm`.
+    """
     return (
         f"a difference counts as a change if it is {100 * PRACTICAL:g} % or more, its interval excludes 0, "
         f"and p < 0.05 ({tests})"
@@ -116,7 +120,7 @@ class Row(NamedTuple):
     at_least: Sequence[bool | None] = ()
 
     def is_least(self, place: int) -> bool:
-        """Returns True if a run's value is a lower bound because some jobs have not progressed far enough."""
+        """Returns True if a run's value is a lower bound because some jobs were unfinished at the end."""
         return place < len(self.at_least) and bool(self.at_least[place])
 
 
@@ -125,7 +129,12 @@ def change_of(
 ) -> Change:
     """Compares a value with the baseline's value and returns the change with its verdict.
 
-    `better` is `higher`, `lower` or "". The p value is corrected, and belongs to the interval of `evidence`.
+    Args:
+        base: the baseline's value.
+        value: the other run's value.
+        better: `higher` or `lower`, whichever is better; "" if neither is.
+        evidence: the interval of the difference, or the reason why there is none.
+        p: the corrected p value of that interval; None if there is no interval.
     """
     ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):

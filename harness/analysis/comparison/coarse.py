@@ -1,6 +1,6 @@
-"""Checks that the jitter of arrivals is small compared with the trace.
+"""Checks whether `--shake` moves arrivals by too much for the length of the trace.
 
-If the jitter is larger, the twins are different traces rather than variations of the same one.
+If arrivals are moved too far, the twins are different traces rather than variations of the same trace.
 """
 
 from __future__ import annotations

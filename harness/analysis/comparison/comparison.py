@@ -44,8 +44,8 @@ class Comparison:
     Args:
         runs: the runs, at least one.
         baseline: the name of the run with which the others are compared; by default, the first run.
-        chosen: the reason why this run is the baseline, as the output shows it. By default, the reason
-            follows from how the runs were given.
+        chosen: a text for the output that explains why this run is the baseline. By default, the text says
+            that the caller requested this run, or that it is the first run.
         shake: the twins that are compared instead of the runs themselves; by default, none.
         twins: the replayed twins of each run, in the order of the runs.
 
@@ -115,7 +115,7 @@ class Comparison:
         return self.table()
 
     def over_own_window(self, place: int) -> Mapping[Key, Measurement]:
-        """Returns a run's values over its own window, if the comparison uses a different window.
+        """Returns a run's values over its own window. Empty if the comparison uses this window anyway.
 
         If twins are compared, these values are means over the twins, like all other values.
         """
@@ -174,9 +174,10 @@ class Comparison:
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:
-        """Explains why a run's value and its change have no meaning; "" if they have one.
+        """Explains why unknown run times make a run's value and its change meaningless.
 
-        Waits and losses have no meaning if the run times of some jobs are unknown.
+        Waits and losses have no meaning if the run times of some jobs are unknown. For all other values, the
+        result is "".
         """
         if not depends_on_run_times(measured.metric):
             return ""
@@ -291,8 +292,8 @@ class Comparison:
     def to_json(self, *metrics: str, scope: str | None = "all", changes: bool = True) -> dict[str, Any]:
         """Returns the comparison as plain values, with None for a number that JSON cannot express.
 
-        `metrics` and `scope` are as in `to_polars`. Without `changes`, the method is faster if there are very
-        many scopes.
+        `metrics` and `scope` are as in `to_polars`. If `changes` is false, the result contains no changes,
+        which saves time if there are very many scopes.
         """
         found = self.select(*metrics, scope=scope)
         rows = self.judge(found) if changes else [Row(*each, [], self.at_least(each[0])) for each in found]

@@ -1,7 +1,7 @@
 """Corrects the p values of a family of tests. The family does not depend on what a table shows.
 
 The family consists of the headline metrics of all jobs, for every compared run. If several runs have equal
-figures, they count only once. A run that equals the baseline needs no test. Holm's method corrects the p
+values, they count only once. A run that equals the baseline needs no test. Holm's method corrects the p
 values of the family. A test of any other metric or scope is outside the family, and its p value is multiplied
 by the size of the family.
 """
@@ -20,7 +20,7 @@ class Family:
     Args:
         tests: the p value of each test. A test is identified by a run and a metric with its scope and
             resource. The p value is 1 if a test of the family was not possible.
-        same_as: for each run, the first run that has equal figures.
+        same_as: for each run, the index of the first run whose metrics all have the same values.
 
     Attributes:
         size: the number of tests.
@@ -32,11 +32,14 @@ class Family:
         self._corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
 
     def corrected(self, key: Key, run: int, p: float) -> float:
-        """Returns the corrected p value of a test, which may be outside the family."""
+        """Returns the corrected p value of a test.
+
+        If the test is outside the family, `p` is multiplied by the size of the family.
+        """
         known = self._corrected.get((key, self._same_as[run]))
         return min(1.0, max(1, self.size) * p) if known is None else known
 
 
 def equal_ones(figures: Sequence[Mapping[Key, object]]) -> list[int]:
-    """Returns, for each run, the index of the first run that has equal figures."""
+    """Returns, for each run, the index of the first run whose metrics all have the same values."""
     return [next(at for at, other in enumerate(figures) if other == own) for own in figures]

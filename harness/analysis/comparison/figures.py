@@ -81,7 +81,8 @@ def digits_of(*values: float | None) -> int:
 def shown(value: float | None, unit: str, digits: int | None = None, *, at_least: bool = False) -> str:
     """Formats a value.
 
-    `digits` is for values in a column. `at_least` marks a lower bound that can still grow.
+    `digits` is the number of decimal places; by default, it depends on the value. If `at_least` is true, the
+    text starts with `≥`, because the value is a lower bound that can still grow.
     """
     if value is None or not isfinite(value):
         return "-"
@@ -110,7 +111,11 @@ def between(low: float, high: float, unit: str) -> str:
 
 
 def change_between(low: float, high: float, unit: str, *, relative: bool) -> str:
-    """Formats a change with this interval, as percentages of the baseline or in the metric's unit."""
+    """Formats the interval of a change, or a single number if both ends are equal.
+
+    If `relative` is true, the numbers are percentages of the baseline's value. Otherwise, they are in the
+    metric's unit.
+    """
     values = (low + high) / 2, low, high
     digits = digits_of(*values)
     middle, *ends = (_of_baseline(each, unit) if relative else _signed(each, unit, digits) for each in values)

@@ -21,10 +21,10 @@ _SAME = "the same plugin, options, settings, trace and cluster"
 
 
 class Group(NamedTuple):
-    """Runs that all differ from the baseline in the same way, with their differences.
+    """Runs that all differ from the baseline in the same way, with sentences about their differences.
 
     Attributes:
-        alike: whether the sentences describe what the runs have in common.
+        alike: True if the sentences do not describe differences, but what the runs have in common.
     """
 
     names: Sequence[str]
@@ -99,7 +99,7 @@ class Head:
 
 
 def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
-    """Explains why the first run is the baseline, for example because a shell sorted the runs."""
+    """Explains why the first run is the baseline: it was requested, given first, or is first by name."""
     if baseline is not None or len(runs) < 2:
         return "as requested"
     paths = [run.path.absolute() for run in runs]

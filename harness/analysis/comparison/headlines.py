@@ -1,4 +1,4 @@
-"""Lists the metrics that a comparison judges together, and the metrics that a table shows.
+"""Lists the headline metrics, whose p values a comparison corrects together, and the metrics in tables.
 
 Each metrics module declares which of its metrics appear in tables. Allocated time is left out, because it
 also grows when jobs repeat lost work.
@@ -67,7 +67,7 @@ UNSEEN: Mapping[str, str] = {each.metric: each.unseen for each in _SHOWN}
 
 
 def unseen(metrics: Iterable[str]) -> list[str]:
-    """Returns a sentence for each metric in `UNSEEN`, about what the metric does not show."""
+    """Returns a sentence for each metric in `UNSEEN`, which warns what the metric does not show."""
     return [
         f"{metric} does not show {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
     ]

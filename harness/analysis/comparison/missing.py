@@ -77,10 +77,10 @@ def number(of_replay: Mapping[Key, Measurement], key: Key) -> float | None:
 def about_missing(
     rows: Sequence[Row], lack: Callable[[Measurement, int], Lack], names: Sequence[str], *, or_else: str = ""
 ) -> Iterator[str]:
-    """Yields sentences that explain each `-` in these lines, and the values that cover only some twins.
+    """Yields sentences that explain each `-` in a table, and list the values that cover only some twins.
 
     Args:
-        rows: the lines.
+        rows: the rows of the table.
         lack: returns the number of replays without a value, given a metric and the index of a run or setting.
         names: the names of the runs or settings.
         or_else: another reason why replays may have no value, besides a missing job or event.
@@ -138,5 +138,5 @@ def _of_replays(found: _OfRuns, names: Sequence[str]) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """Lists the first names without repetitions, and the number of further names."""
+    """Lists the first few distinct names as text, followed by the number of other names."""
     return first_of(list(dict.fromkeys(names)), _NAMED)

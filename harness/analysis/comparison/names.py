@@ -12,8 +12,8 @@ from harness.runs.run import Run
 def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
     """Returns a distinct name for each run: its label, or else its folder's name, or else the folder's path.
 
-    A run gets the next kind of name only if the previous kind is not distinct or is taken. No run may have a
-    name in `taken`.
+    A label is not used if several runs have it, or if it is in `taken`. The same applies to the names of
+    folders.
 
     Raises:
         RunError: a run is given twice.

@@ -1,4 +1,7 @@
-"""Lists the differences between the nodes of two runs' clusters, which runs record as kinds of nodes."""
+"""Lists the differences between the nodes of two runs' clusters.
+
+A run does not record each node, but kinds of nodes. Nodes of the same kind have equal properties.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ Kinds: TypeAlias = dict[str, dict[str, Any]]
 def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     """Yields the differences between the nodes of two clusters.
 
-    A kind of nodes may be added, removed or changed, and nodes may move from one kind to another. Some labels
-    would divide the nodes into too many kinds, so they are compared separately. The arguments are results of
-    `node_kinds`.
+    A kind of nodes may be added, removed or changed, and nodes may move from one kind to another. A label
+    with very many values, such as a host name, does not define kinds of nodes. Its values are compared
+    separately. The arguments are results of `node_kinds`.
     """
     left_out = {*base["labels"], *other["labels"]}
     mine, theirs = (_kinds(each["nodes"], left_out) for each in (base, other))

@@ -47,11 +47,11 @@ class OneReplay:
         return [self._measurements(place) for place in range(len(self._runs))]
 
     def outcome(self, place: int) -> dict[Key, float | None]:
-        """Returns all figures of a run."""
+        """Returns the value of every metric of a run."""
         return {key: row.value for key, row in self.measured[place].items()}
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Returns a count of 1 if a run has no value of a metric, or else of 0."""
+        """Returns how many of a run's replays have no value of a metric: 0 or 1, as there is one replay."""
         return lack_of(key_of(measured), [self.measured[place]])
 
     def testable(self, measured: Measurement) -> bool:
@@ -79,7 +79,10 @@ class OneReplay:
         return Evidence(Ground.FEW) if interval is None else Evidence(Ground.BLOCKS, interval)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
-        """Yields notes on these changes; `tests` says for how many tests p is corrected."""
+        """Yields notes that explain the intervals and the missing verdicts of these changes.
+
+        `tests` is a clause about the correction of p, such as `corrected for 9 tests, Holm`.
+        """
         several = list(changes)
         undecided = {change.ground for change in several if change.verdict is Verdict.OPEN}
         if any(change.interval is not None for change in several):

@@ -1,7 +1,7 @@
 """A metric over several replays: the twins of each run, or the seeds of each setting.
 
-If some replays have no value, the mean covers the other replays. A difference uses the replays in which both
-sides have a value, so a run's missing values never affect the figures of another run.
+If some replays have no value, the mean covers the other replays. The difference between two runs covers the
+replays in which both have a value. Therefore, a run's missing values never affect the results of a third run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Paired:
         values: the values of each run or setting, with the baseline first, in the order of twins or seeds.
             All runs have the same twins or seeds. A value is None if a replay has no value.
         lacks: the number of replays without a value, for each run or setting.
-        unit: the metric's unit. Shares are at most 1.
+        unit: the metric's unit. It determines whether values are shares, which cannot exceed 1.
     """
 
     def __init__(
@@ -71,7 +71,10 @@ class Paired:
         return Evidence(Ground.TWINS, interval, (base, other))
 
     def difference(self, place: int) -> Interval | None:
-        """Returns the interval of a run's difference in the metric's unit, or None without pairs."""
+        """Returns the interval of a run's difference from the baseline, in the metric's unit.
+
+        Returns None if fewer than two twins have a value in both runs.
+        """
         sides = self._sides(place)
         return self._interval_of([*sides[0], *sides[1]], factors=False)(*sides)
 
@@ -126,7 +129,7 @@ class Paired:
 
 
 def mean_of(values: Sequence[float], *, ratio: bool) -> float | None:
-    """Returns the mean, which is geometric if values are compared by factors; None without values."""
+    """Returns the mean of the values: the geometric mean if `ratio` is true. None if there are no values."""
     if not values:
         return None
     if min(values) == max(values):

@@ -29,13 +29,12 @@ class Pairs:
         count: how many jobs are in all runs.
         jobs: the number of jobs in each run.
         rows: for each run, the rows of the common jobs in `jobs.parquet`, in the baseline's order of arrival.
-        same_arrivals: whether all runs see the same jobs up to the end of the runs that were stopped. For
-            this, the common jobs must arrive at the same times in all runs, and all other jobs must arrive
-            after that end.
-        shifts: for each run, the time from the baseline's origin to the run's origin, so that times of the
-            two runs can be compared. A window of a trace moves the origin, but its jobs still arrive at their
-            times in the whole trace. The shift is 0 if all common jobs arrive equally long after the origins,
-            or if only one of the two traces has timestamps.
+        same_arrivals: whether the same jobs arrive at the same times in all runs. If some runs were stopped
+            early, only the arrivals before that are compared.
+        shifts: for each run, the time from the baseline's origin to the run's origin, in microseconds. Add it
+            to a time of the run to compare this time with a time of the baseline. It differs from 0 if the
+            runs replay different windows of a trace. The shift is 0 if all common jobs arrive equally long
+            after the two origins, or if only one of the two traces has timestamps.
         know_requests: whether all runs record the requests of their jobs, so that requests were compared.
 
     Raises:
@@ -245,7 +244,10 @@ def trace_text(run: Run) -> str:
 
 
 def shares_of(runs: Sequence[Run], pairs: Pairs) -> list[Shared]:
-    """Returns the window and the jobs over which each run is measured; its own window if arrivals differ."""
+    """Returns the window and the jobs over which each run is measured.
+
+    If arrivals differ between the runs, each run is measured over its own window.
+    """
     ends = [run.window.end for run in runs]
     if len(runs) == 1:  # A single run requires no files to be read.
         return [Shared(end, end) for end in ends]

@@ -18,7 +18,7 @@ COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 def cluster_size(run: Run) -> dict[str, Any]:
-    """Returns the entries that describe a run's cluster, without the contents of the cluster."""
+    """Returns the `cluster` entry of `run.json`, without the lists of the cluster's objects and resources."""
     return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
 
 

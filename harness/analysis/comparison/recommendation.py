@@ -1,7 +1,8 @@
 """Recommends one of several runs, or explains why no run is recommended.
 
-A recommendation names its conditions and its price. It is based only on verdicts over twins and on equal
-values. A single replay of each run is one draw from a chaotic system, so its differences are not evidence.
+A recommendation names its conditions, and the disadvantages of the recommended run. It is based only on
+verdicts over twins and on equal values. A single replay of each run is one draw from a chaotic system, so
+differences between single replays are not evidence.
 """
 
 from __future__ import annotations
@@ -64,14 +65,15 @@ _AIMS = (
 
 
 class Recommendation(NamedTuple):
-    """The recommended run.
+    """A recommendation of a run, with the gains and losses of the alternatives.
 
     Attributes:
-        sentence: the answer with its conditions. If there is no answer, the sentence says so and names the
-            command that would give one.
-        prices: the gains and losses of each run except the baseline, with a line for each group of headlines.
-        weighed: the runs that are better than the baseline in at least one respect. If some of these runs are
-            worse in no respect, `weighed` contains only those.
+        sentence: the recommended run and the conditions of the recommendation. If no run is recommended, the
+            sentence says why, and which command can change this.
+        prices: the gains and losses of each run except the baseline, with a line for each group of headline
+            metrics.
+        weighed: the runs that are better than the baseline by at least one metric. If some of these runs are
+            worse by no metric, `weighed` contains only the runs without a loss.
     """
 
     sentence: str

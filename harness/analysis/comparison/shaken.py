@@ -1,8 +1,8 @@
-"""The figures over twins of the trace, with a paired interval for every metric.
+"""Compares runs over twins of the trace, with a paired interval for every metric.
 
 All runs are replayed on the same twins (`harness.trace.shake`). The module `comparison.paired` computes means
-and differences, even if some values are missing. An interval covers only the jitter of this one trace, so it
-says nothing about other months.
+and differences, even if some twins have no value. An interval covers only small shifts of this trace's
+arrivals, so it says nothing about other months.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class Shaken:
         self._known: dict[Key, Paired] = {}
 
     def own(self, place: int) -> dict[Key, Measurement]:
-        """Returns the means of a run's twins over their own windows, if the comparison uses other windows."""
+        """Returns a run's mean values over the twins' own windows.
+
+        The result contains only the metrics whose values differ from the values over the shared windows.
+        """
         tables, own = self._tables[place], self._own[place]
         differing = dict.fromkeys(
             key for table, other in zip(tables, own, strict=True) for key in other if table[key] != other[key]
@@ -74,7 +77,7 @@ class Shaken:
         return [self._means(place) for place in range(len(self._tables))]
 
     def outcome(self, place: int) -> dict[Key, list[float | None]]:
-        """Returns all figures of a run, twin by twin."""
+        """Returns the values of every metric of a run, with one value for each twin."""
         tables = self._tables[place]
         return {key: [number(table, key) for table in tables] for key in _keys(tables)}
 
@@ -91,7 +94,10 @@ class Shaken:
         return self.paired(key_of(measured)).evidence(place)
 
     def remarks(self, changes: Iterable[Change], tests: str) -> Iterator[str]:
-        """Yields notes on these changes; `tests` says for how many tests p is corrected."""
+        """Yields notes that explain the values, the intervals and the missing verdicts of these changes.
+
+        `tests` is a clause about the correction of p, such as `corrected for 9 tests, Holm`.
+        """
         several = list(changes)
         yield f"values: means over {self._shake.told()}; {GEOMETRIC}"
         coarse = why_coarse(self._first, self._shake)

@@ -23,7 +23,8 @@ _USUAL = {"scale_cluster": "1"}
 def distinctions(base: Run, run: Run, runs: Sequence[Run]) -> list[Distinction]:
     """Lists a run's differences from the baseline.
 
-    If `runs` of the same plugin have different options, the output names the options of each run.
+    `runs` contains all compared runs. If the baseline's plugin lacks an option, this option is listed only if
+    its value differs between runs of the same plugin.
     """
     ours, theirs = base.info, run.info
     same_plugin = [

@@ -57,7 +57,7 @@ class Cycle:
 
     Attributes:
         number: the number of the cycle, which is also its number in `decisions.parquet`.
-        at: the time of the cycle, in microseconds on the observer's clock.
+        at: the time of the cycle, in microseconds: the policy's time plus the observer's `origin`.
         said: the calls and decisions, in order.
         over: whether the cycle is complete. It is incomplete if the replay ended before all decisions were
             made.
@@ -151,7 +151,7 @@ class Observer:
         return Cycle(self._cycles + 1, self._origin + self._now, self._said) if self._said else None
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Reports that pods arrive or wait again, and forwards the call to the policy."""
+        """Records that pods arrive or wait again, and forwards the call to the policy."""
         first = job.index not in self._arrived
         self._arrived.add(job.index)
         about = f"{_pods(job, pods)} of queue {job.queue}, priority {job.priority}, {_amounts(job, pods)}"
@@ -162,7 +162,7 @@ class Observer:
         self._policy.submit(job, pods, now)
 
     def release(self, job: Job, pods: range, now: int, why: Why) -> None:
-        """Reports that pods end or are gone after an eviction, and forwards the call to the policy."""
+        """Records that pods ended, or are gone after an eviction, and forwards the call to the policy."""
         ended = why is Why.ENDED
         text = f"{'ended' if ended else 'was evicted and is gone'}: {_pods(job, pods)}, {_amounts(job, pods)}"
         self._hear(now, "ends" if ended else "departures", text, job)

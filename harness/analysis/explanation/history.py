@@ -28,8 +28,8 @@ class Other:
     Attributes:
         job, queue, priority: the job's name, queue and priority.
         pods: the number of pods that the victim lost.
-        shares: the weighted shares by name, before and after this victim is removed; empty unless there are
-            several victims.
+        shares: maps each queue or cohort to its weighted share before and after this victim is removed. Empty
+            unless there are several victims.
     """
 
     job: str
@@ -57,7 +57,8 @@ class Event:
         lost: the progress lost to the eviction, summed over pods, in microseconds.
         lost_pods: how many pods lost progress, including pods of a gang that stay.
         lost_amounts: for each resource, the lost progress in resource-microseconds.
-        holders: for a refusal, the queues that held the most at that time, by label, with the amounts.
+        holders: for a refusal, maps each resource that is short to the queues that held the most of it at
+            that time, with the amounts.
         as_at: for a refusal with figures from an earlier refusal during the same wait, the time of these
             figures.
     """
@@ -85,8 +86,8 @@ class Stretch:
 
     Attributes:
         events: the events, in order; if an eviction ends the stretch, it is the last event.
-        since: when the wait began, at the submission or at the return to the queue; None if another pod of
-            the job was evicted before any pod returned.
+        since: when the wait began, which is when the job was submitted or returned to the queue. None if
+            another pod of the job was evicted before any pod returned.
         start: when the job first got quota or nodes in this stretch; None if it did not.
         returned: when the job returned to its queue and the next wait began, if this was at the time of the
             eviction that ends the stretch.
@@ -104,15 +105,19 @@ class Stretch:
 
     @property
     def eviction(self) -> Event | None:
-        """The first eviction at the time that ends the stretch."""
+        """The eviction that ends the stretch; None if no eviction ends it.
+
+        If there are several evictions at that time, this is the first of them.
+        """
         last = self.events[-1].time
         return next((each for each in self.events if each.what in EVICTIONS and each.time == last), None)
 
     @property
     def ending(self) -> tuple[str, str]:
-        """The rule behind the eviction, and the preemptor's queue; "" for a part that does not exist.
+        """The rule behind the eviction, and the preemptor's queue.
 
-        Stretches with the same ending share a sentence.
+        Both are "" if no eviction ends the stretch. The queue is "" if there is no preemptor. Stretches with
+        the same ending share a sentence.
         """
         eviction = self.eviction
         if eviction is None:

@@ -72,10 +72,11 @@ class Paired:
         return [_Sample(side, self.blocks) for side in self._sides] if self.blocks else []
 
     def congested(self, statistic: str) -> bool:
-        """Returns True if neighbouring blocks of jobs are too similar, in a run or in the difference.
+        """Returns True if neighbouring blocks of jobs are too similar to be treated as independent.
 
-        For sums of lost work, the test compares the means of blocks, because a few jobs lose most of the
-        work. For other statistics, it compares ranks.
+        The blocks must be independent in both runs and in the difference. For sums of lost work, the test
+        compares the means of blocks, because a few jobs lose most of the work. For other statistics, it
+        compares ranks.
         """
         ranked = statistic != "total"
         if ranked not in self._congested:

@@ -15,7 +15,9 @@ from harness.analysis.comparison.statistics.significance import Interval, mean_a
 
 
 def of_level(values: Sequence[float], most: float | None = None) -> Interval | None:
-    """Computes the interval of a mean from logarithms or log-odds, or Student's t interval below 0.
+    """Computes the interval of a mean, on a scale of logarithms or log-odds.
+
+    If a value is below 0, the result is Student's t interval.
 
     Args:
         values: values that differ only by chance.

@@ -52,11 +52,12 @@ def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
 
 
 def memory(values: NDArray[np.float64], blocks: int) -> float:
-    """Returns the error of the mean, relative to the error that follows from this number of blocks.
+    """Returns the factor by which correlation between blocks increases the standard error of the mean.
 
-    The result is the largest of three estimates, which use this many blocks, half as many, and twice as many.
-    If blocks are independent, the three estimates differ only by chance, so the largest one is a safe choice.
-    The series must have at least twice as many values.
+    The error is estimated three times: from `blocks` blocks, from half as many, and from twice as many. The
+    result is `largest estimate / estimate from blocks blocks`. If blocks are independent, the estimates
+    differ only by chance, so the largest one is a safe choice. The series must have at least `2 * blocks`
+    values.
     """
     means = _means(values, 2 * blocks)
     squares = []

@@ -59,8 +59,8 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     gives a p value that is too large for a verdict.
 
     Args:
-        base: one value for each pair.
-        other: the values of the other side.
+        base: the first value of each pair.
+        other: the second value of each pair.
         ratio: whether to use differences of logarithms, which requires values above 0.
 
     Returns:
