@@ -136,9 +136,9 @@ class History:
 
     Attributes:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
-        behind: another job of the same queue, with its last refusal or preemption, or else with its
-            rejection. Set only if this job waited first, and its first stretch has no refusal, rejection or
-            preemption of its own.
+        behind: a job of the same queue that may explain why this job waited first, with an event of that job.
+            The event is its last refusal or preemption, or else its rejection. None if this job did not wait
+            first, or if its first stretch has a refusal, rejection, nomination or preemption of its own.
         end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """
@@ -151,21 +151,25 @@ class History:
 
     @property
     def waited(self) -> int:
-        """The total time without quota or resources until the job or the run ended, in microseconds."""
+        """The total time in which the job had neither quota nor resources, in microseconds.
+
+        If the job did not end, its last wait lasts until the end of the run.
+        """
         finish = self.job["finish_time"]
         spans = waits(self.standings, self.end if finish is None else finish)
         return sum(end - start for start, end in spans)
 
     def standing(self, time: int) -> Standing:
-        """Returns the job's state after a time between its submission and its end."""
+        """Returns the job's state after all decisions up to a time, which must not precede its submission."""
         place = bisect_right(self.standings, time, key=lambda each: each[0])
         return self.standings[place - 1][1]
 
     def reason(self, time: int) -> Event | None:
-        """Returns the event that explains a wait: the last refusal, preemption of another job or nomination.
+        """Returns the event that explains why the job waits at a time; None if there is no such event.
 
-        A nomination explains a wait only if the job preempted no job for it.
-        Returns None if the job did not wait, or if the scheduler had not tried it yet.
+        The event is the job's last refusal, its last preemption of another job, or its last nomination. If
+        the job preempted other jobs and was nominated at the same time, the preemption is returned. The
+        result is also None if the job does not wait, or if the scheduler has not tried the job yet.
         """
         if not self.job["submit_time"] <= time or self.standing(time) is not Standing.WAITING:
             return None
@@ -184,19 +188,23 @@ class History:
 
     @property
     def evictions(self) -> int:
-        """The number of evictions of the job that had no preemptor."""
+        """The number of times that the job was evicted without a preemptor."""
         found = [stretch.eviction for stretch in self.stretches]
         return sum(each is not None and each.what == "evict" for each in found)
 
     @property
     def victims(self) -> int:
-        """The number of preemptions that the job benefited from."""
+        """The number of preemptions that were made for the job."""
         return sum(len(event.others) for stretch in self.stretches for event in stretch.events
                    if event.what == PREEMPTS)  # fmt: skip
 
 
 def filled_in(events: Sequence[Event]) -> list[Event]:
-    """Completes refusals with recorded holders, and with figures from earlier refusals."""
+    """Completes the refusals among the events.
+
+    If a policy records a repeated refusal without details, the details of the first refusal are added.
+    Recorded holders of resources are added to the other refusals.
+    """
     found: list[Event] = []
     for event in events:
         figures = event.figures

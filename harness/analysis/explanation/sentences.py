@@ -300,7 +300,7 @@ def pods(count: int) -> str:
 
 
 def summed(pods: int) -> str:
-    """Returns the suffix of a time that is a sum over a number of pods."""
+    """Returns a text that follows a time and says that the time is a sum over several pods."""
     return f", summed over {pods:,} pods" if pods > 1 else ""
 
 

@@ -33,7 +33,8 @@ class Standing(Enum):
 def standings(rows: Iterable[Mapping[str, Any]], *, on_nodes: bool) -> list[tuple[int, Standing]]:
     """Returns the state of a job after each time at which a decision concerned it.
 
-    The decisions are in order. If pods are not bound to nodes, a job holds resources as a whole.
+    `rows` contains these decisions in order. `on_nodes` says whether pods are bound to nodes one by one.
+    Otherwise, a job holds resources as a whole from its admission or start on.
     """
     found: dict[int, Standing] = {}
     held: dict[int | None, str] = {}  # for each pod, the action that made it terminate, or ""
@@ -84,10 +85,10 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 
 
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
-    """Finds the jobs that have neither quota nor resources after some decisions, and were not rejected.
+    """Finds the jobs that wait after the given decisions, so they have neither quota nor resources.
 
-    The result includes finished jobs whose pods were bound one by one. `decisions` contains the first
-    decisions of a run, with times in microseconds.
+    `decisions` contains all decisions of a run up to a time, with times in microseconds. Rejected jobs are
+    left out. The result also contains finished jobs whose pods were bound one by one.
 
     Returns:
         A frame with the columns `job`, `job_id` and `since`, which is the time when the wait began.

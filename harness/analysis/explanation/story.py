@@ -24,8 +24,9 @@ _NAMED = 3
 class Story:
     """Explains one job of a run.
 
-    With `at`, it shows only the stretch at that time, in microseconds since the run's origin. `stopped` is
-    the reason if the replay was stopped early.
+    If `at` is given, the text covers only a part of the job's history: from the start of the last wait before
+    that time to the next eviction. `at` is in microseconds since the run's origin. `stopped` is the reason
+    why the replay was stopped early, or None.
     """
 
     def __init__(
@@ -52,7 +53,8 @@ class Story:
     def text(self, *, everything: bool = False) -> str:
         """Returns the story as text that is safe for a terminal.
 
-        With `everything`, it shows every round of a loop instead of just the number of rounds.
+        If the same events repeat several times, the text contains them once, with the number of repetitions.
+        If `everything` is true, the text contains all events.
         """
         lines = [*self._summary(), "", *self._told(everything=everything)]
         return "\n".join(printable(line) for line in lines)
@@ -61,7 +63,7 @@ class Story:
         return {**_plain(asdict(event)), "text": self._say.about(event)}
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the story, unfolded, as plain values. Times and durations are in microseconds."""
+        """Returns all events of the story as plain values. Times and durations are in microseconds."""
         history = self.history
         reason = None if self.at is None else history.reason(self.at)
         return {

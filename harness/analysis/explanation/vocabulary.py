@@ -23,51 +23,53 @@ Table = Mapping[str, Mapping[str, int]]
 class Figures:
     """The contents of a decision's `detail`.
 
-    A label is the name of a resource, or `flavor/resource`.
+    A label is the name of a resource, or `flavor/resource`. Every attribute is empty if the policy does not
+    record it.
 
     Attributes:
         queue: the quota of the preemptor or of the waiting job.
-        message: the component's own sentence.
-        request, short: for each label, the requested amount, and how much of the requested amount is missing.
-        usage, quota, most: the used, guaranteed and maximum amounts, by name and label.
-        runtime: the amount that is currently allowed, by name and label, if it depends on the requests of all
-            quotas.
-        taken: the amount that a preemption takes from a quota, by name and label.
-        pool: the name, usage and quota of a pool that several queues share, and what the queues keep for
-            themselves.
-        shares: for each name, the weighted share before and after.
-        local_queues: for each LocalQueue, the usage that determines its order.
-        nodes: for each reason, the number of nodes that are unsuitable.
+        message: the message of the scheduler's component for this decision.
+        request, short: for each label, the requested amount, and the missing part of this amount.
+        usage, quota, most: for each queue or cohort and label, the used, guaranteed and maximum amounts.
+        runtime: for each quota and label, the amount that the quota may use at the time, if this amount
+            depends on the requests of all quotas.
+        taken: for each quota and label, the amount that the quota loses to the preemptor.
+        pool: the name of a pool that several queues share, its usage and its quota, and the amounts that the
+            queues keep for themselves.
+        shares: for each queue or cohort, its weighted share before and after the decision.
+        local_queues: for each LocalQueue, the usage by which LocalQueues are ordered.
+        nodes: for each reason, the number of nodes that reject the pod.
         not_freed: for each reason, the number of nodes that preemption cannot free.
         most_free: for each resource, the largest amount that is free on a single node.
-        preemption: why no job is preempted.
-        node, criterion, candidates: the node chosen for a preemption, the criterion, and the number of
-            candidates.
-        pdb_violations: the number of victims that break a disruption budget.
-        borrowing: the height of the cohort from which quota is borrowed.
-        lenders: for each label, the cohort that lends the quota.
+        preemption: the reason why no pod is preempted.
+        node, criterion, candidates: the node of a preemption, the criterion that selected this node, and the
+            number of candidate nodes.
+        pdb_violations: the number of victims whose eviction violates a disruption budget.
+        borrowing: the height of the cohort from which quota is borrowed; 1 if only queues are below it.
+        lenders: for each label, the queue or cohort that lends the quota.
         counts: for each pod set, the number of admitted pods, if it is smaller than the requested number.
         checks: for each admission check, the time from the reservation of quota until the check is ready, in
             microseconds.
-        round: the number of successive evictions without progress on either side, including this one.
+        round: how many times in a row the victim has been evicted, while neither the victim nor the preemptor
+            made progress. This eviction is included.
         gang: how many pods are placed together.
         waiting: how many pods of the pod group still wait at that time.
         pod: the pod that the decision is about.
         victims: the priority of each pod that must leave before the chosen node is free.
         nominated: for each label, the requests of pods that were nominated earlier.
-        holders: for each label that is short, the queues that hold the most, with their amounts by label. It
-            is None if the policy did not record them.
-        ahead: for each job that was considered earlier, the amount that is reserved for it, by label.
-        waits_for: the jobs that the refused job waits for. Each has the name of the job for which it is
-            evicted, or "".
+        holders: for each queue that holds most of a missing resource, the amount that it holds of each
+            label. None if the policy did not record the queues.
+        ahead: for each job that was considered earlier in the cycle, the amount of each label that is
+            reserved for the job.
+        waits_for: maps each job that the refused job waits for to the job for which it is evicted, or to "".
         fields: the manifest fields that prevent the job from preempting, with their values.
         borrows: the labels for which the job would have to borrow, if borrowing rules out a preemption.
-        tried: how many candidates the policy tried before `candidate`, which fair sharing protects from
-            preemption.
-        candidate, strategies: the next candidate, and the strategies that forbid preempting it. In this
-            case, `shares` are the shares with the job and without the candidate.
-        lacks: the only thing that the job lacks, unless it lacks quota.
-        again: whether the same refusal was already recorded, with all figures, during this wait.
+        tried: how many candidates for a preemption the policy tried before `candidate`.
+        candidate, strategies: a candidate that fair sharing protects from preemption, and the strategies that
+            protect it. If there is a candidate, `shares` has other values: the share with the job, and the
+            share without the candidate.
+        lacks: the only thing that the job lacks, if it has enough quota.
+        again: True if the same refusal was already recorded, with all details, during this wait.
         replaced_by: the number of pods on each node that replaces a failed node.
     """
 
@@ -115,7 +117,7 @@ class Figures:
 
 
 def read(detail: str | None) -> Figures:
-    """Reads the figures of a decision's detail. Without a detail, all figures are empty."""
+    """Parses the JSON text of a decision's `detail`. If there is no text, all attributes are empty."""
     found = json.loads(detail) if detail else {}
     if not isinstance(found, dict):
         return Figures()

@@ -1,4 +1,4 @@
-"""The spans in which jobs and pods held quota or resources, and the preemptions with both sides.
+"""Finds the spans in which jobs and pods held quota or resources, and the preemptions of a run.
 
 The module derives both from the decisions of a run, which it reads once. A job's span begins with the
 decision that gave the job quota or resources, and ends when the job has neither of them. A pod's span begins
@@ -91,11 +91,11 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Holding:
-    """The parts of a run that overlap a window.
+    """The spans and preemptions of a run that are at least partly within a window.
 
     Attributes:
-        jobs: the stays of jobs, sorted by start.
-        pods: the stays of pods on nodes, sorted by start.
+        jobs: the spans in which jobs held quota or resources, sorted by start.
+        pods: the spans in which pods were on nodes, sorted by start.
         preemptions: the preemptions within the window, in order.
     """
 
@@ -105,7 +105,7 @@ class Holding:
 
 
 def holding(run: Run, window: Window) -> Holding:
-    """Returns what jobs and pods held within a window of a run, and the preemptions in this window.
+    """Returns the spans in which jobs and pods held something within a window, and its preemptions.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.

@@ -37,7 +37,7 @@ _UNITS = {"cpu": "core", "memory": "byte", "ephemeral-storage": "byte"}
 
 
 def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> None:
-    """Writes the levels of all queues, quotas and the cluster, and the preemptions, at regular intervals.
+    """Writes samples of the amounts that queues, quotas and the cluster hold or request, and of preemptions.
 
     Args:
         run: the run.

@@ -76,10 +76,11 @@ def evictions(run: Run, window: Window) -> pl.DataFrame:
 
 
 def with_causes(lost: pl.DataFrame, pods: pl.DataFrame) -> pl.DataFrame:
-    """Adds to each stint that lost progress the `cause` of the first eviction that ended it.
+    """Adds the column `cause` to the rows of `lost`, which are the stints that lost progress.
 
-    The stints have the columns `job`, `pod_number` and `end`. A stint without a pod number covers all pods
-    that progressed together. `pods` is the result of `evictions`.
+    A stint is a period in which pods made progress, with the columns `job`, `pod_number` and `end`. Its cause
+    is the cause of the eviction that ended it, or of the first of several evictions. A stint without a pod
+    number covers all pods that progressed together. `pods` is the result of `evictions`.
     """
     if lost.is_empty():
         return lost.with_columns(cause=pl.lit(OTHER))

@@ -1,4 +1,7 @@
-"""Finds related preemptions: cascades, holders that preempt each other, and loops without progress."""
+"""Finds related preemptions: cascades, quotas that preempt each other, and loops without progress.
+
+The *holder* of a job is its quota, or its queue if it has no quota.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ from harness.runs.run import Run
 
 
 class HitsBack(NamedTuple):
-    """The numbers of preemptions that hit a side that had recently preempted the other side.
+    """The numbers of preemptions whose victim, or the victim's holder, had recently been a preemptor.
+
+    A holder is a quota, or a queue without a quota.
 
     Attributes:
-        thrash: the number of such preemptions between two different holders.
-        rework: the number of such preemptions within one holder. Here, the victim itself had preempted a job
-            of that holder.
+        thrash: the number of preemptions between two holders in which the victim's holder had recently
+            preempted a job of the preemptor's holder.
+        rework: the number of preemptions within one holder in which the victim itself had recently preempted
+            a job of that holder.
     """
 
     thrash: int
@@ -28,7 +34,7 @@ class Cascades(NamedTuple):
     Attributes:
         depth: 0 if the preemptor hadn't recently been preempted itself; otherwise 1 more than the depth of
             that earlier preemption.
-        before: the number of the most recent preemption that hit the preemptor, if it was recent enough.
+        before: the index of the last preemption that hit the preemptor, or None if none was recent enough.
     """
 
     depth: list[int]
@@ -57,9 +63,10 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 
 
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
-    """Counts the preemptions that hit a side that had recently preempted the other side.
+    """Counts the preemptions whose victim, or the victim's holder, had recently been a preemptor.
 
-    Preemptions are in order, and `within` is the longest time between the two preemptions, in microseconds.
+    The attributes of the result have the exact definitions. Preemptions are in order, and `within` is the
+    longest time between the two preemptions, in microseconds.
     """
     # The key is the pair of victim and beneficiary or, if they are the same holder, the preempting job.
     latest: dict[tuple[str, str] | int, int] = {}

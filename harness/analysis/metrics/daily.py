@@ -1,4 +1,4 @@
-"""Averages shares over days, so that holders who catch up at night do not count as behind.
+"""Averages shares over days, so that quotas that catch up at night do not count as disadvantaged.
 
 Each day lasts 24 h, and the first day begins with the window. The last day may be shorter.
 """
@@ -27,7 +27,7 @@ class Daily:
         self._sums: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
 
     def add(self, found: Shares, piece: Piece) -> None:
-        """Adds the shares during one piece of time to the sums."""
+        """Adds the shares during a period to the sums of the days. `piece` contains the period's times."""
         start, times, end = self._window.start, piece.times, piece.end
         first, last = (int(times[0]) - start) // DAY, max(0, end - start - 1) // DAY
         begins = times[piece.parts]

@@ -53,7 +53,10 @@ def whole_sum(values: Ints) -> int:
 
 
 def resource_time(amounts: Ints, spans: Ints) -> int:
-    """Multiplies quantities by spans in microseconds and adds up the products, which may exceed 64 bits."""
+    """Multiplies each quantity by its time span in microseconds, and returns the sum of the products.
+
+    The sum may exceed 64 bits.
+    """
     return resource_times(amounts, spans, np.zeros(min(1, len(amounts)), np.intp))[0] if len(amounts) else 0
 
 

@@ -1,7 +1,7 @@
 """Measures fairness across holders: deviations from ideal shares, quota owed, and unequal slowdowns.
 
-The share of a holder is its dominant share, which is the largest fraction of any resource's capacity that it
-has.
+A holder is a quota, or a queue without a quota. The share of a holder is its dominant share: the largest
+fraction of any resource's capacity that the holder has.
 """
 
 from __future__ import annotations

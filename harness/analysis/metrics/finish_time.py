@@ -48,8 +48,8 @@ class Sharing(NamedTuple):
             A job's time runs from its submission to its end.
         left_out: the number of jobs that finished in the shared run, but did not finish or took no time in
             the separate run.
-        later: for each job, whether it takes longer in the shared run. If a job does not end, the shortest
-            time that it may still take counts.
+        later: for each job, whether it takes longer in the shared run. If a job does not end, its completion
+            time is replaced by the shortest time that is still possible.
     """
 
     ratios: pl.Series
@@ -80,9 +80,9 @@ def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
 
 
 def measurements(found: Mapping[str, Sharing], holders: Sequence[Holder]) -> Iterator[Measurement]:
-    """Yields the mean ratio of each quota, and the shares of quotas and jobs that do worse than alone.
+    """Yields the mean ratio of each quota, and the shares of quotas and jobs that take longer than alone.
 
-    There is no separate run for the jobs of a queue without a quota.
+    A queue without a quota has no value, because there is no separate run for its jobs.
     """
     means = {
         quota: exact_sum(each.ratios.to_numpy()) / len(each.ratios)

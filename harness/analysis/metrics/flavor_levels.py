@@ -36,7 +36,10 @@ def level_of(cell: Cell) -> str:
 def flavor_pieces(
     run: Run, window: Window, cells: Sequence[Cell], *, changes: int, turns: Sequence[int]
 ) -> Iterator[Piece]:
-    """Yields the levels of all holders in the given cells; see `harness.analysis.metrics.pieces.cut`."""
+    """Yields how much quota each holder has over time, for the given resources in flavors (`cells`).
+
+    For `changes` and `turns`, see `harness.analysis.metrics.pieces.cut`.
+    """
     names = [level_of(cell) for cell in cells]
     found, users = _moves(run, window, cells), len(holders(run))
     yield from cut(found, users, names, window, changes=changes, turns=turns)

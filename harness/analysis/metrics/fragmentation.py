@@ -1,9 +1,9 @@
 """Measures fragmentation, which is the capacity that is free on nodes where no waiting pod fits.
 
-Capacity counts as fragmented only while pods wait. Only resources decide whether a pod fits, so only the
-smallest waiting pods matter. A pod is ignored if another waiting pod requests the same or less of every
-resource. The remaining pods are the *needs*. If the needs do not change, the free resources of a node
-determine whether these resources are useless.
+Capacity counts as fragmented only while pods wait. A pod fits on a node if the node has enough free
+resources; all other conditions are ignored. Therefore, only the smallest waiting pods matter. A pod is
+ignored if another waiting pod requests the same or less of every resource. The remaining pods are the
+*needs*. A node's free resources are useless if none of the needs fits into them.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def total(cells: Floats) -> Floats:
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
     """Computes the ideal share of each cell of tables with equal numbers of holders and resources.
 
-    `lengths` contains, for each table, the number of columns in each of its parts. The shares in one part do
-    not depend on other parts.
+    The columns of each table form consecutive parts. `lengths` contains, for each table, the number of
+    columns in each part. The shares in one part do not depend on other parts.
     """
     found = _shares(Wants.side_by_side(some), [length for of_table in lengths for length in of_table])
     return np.split(found, np.cumsum([sum(of_table) for of_table in lengths])[:-1], axis=1)

@@ -1,4 +1,7 @@
-"""Exact integrals of owners' levels over time, which do not depend on how time is divided into pieces."""
+"""Computes exact integrals over time of the amounts that owners, such as queues, hold and request.
+
+The integrals do not depend on how time is divided into pieces.
+"""
 
 from __future__ import annotations
 

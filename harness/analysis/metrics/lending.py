@@ -46,9 +46,9 @@ class Pool(NamedTuple):
 
 
 def cells_of(run: Run, cluster: Mapping[str, Any]) -> list[Cell]:
-    """Returns the cells in which quotas borrow and lend, by resource and, where it matters, by flavor.
+    """Returns the resources for which quotas borrow and lend, each with a flavor.
 
-    Flavors form separate cells only if a resource has several of them.
+    The flavor is `ANY` for ElasticQuotas, and if no resource has several flavors.
     """
     found: dict[Cell, None] = {}
     for spec in (*cluster["queues"].values(), *cluster["cohorts"].values()):
@@ -132,9 +132,9 @@ class Lending:
         return {name: exact_sum(np.array(parts, np.float64)) for name, parts in self._lent.items()}
 
     def add(self, piece: Piece, held: Ints) -> None:
-        """Adds the levels of a piece.
+        """Adds what quotas borrow and lend during a period.
 
-        `held` contains the amounts that quotas hold from each time of the piece on.
+        `held` has one entry for each level in `piece`: the amount of quota that the level's holder holds.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
         if not len(rows):

@@ -47,7 +47,7 @@ class Holder(NamedTuple):
     Attributes:
         name: the quota's name, or the queue's name in the timeline.
         nominal: the nominal quota of each resource, or None for a queue without a quota.
-        limited: whether the holder is a ClusterQueue, whose cohort has limits; False for an ElasticQuota.
+        limited: True for a ClusterQueue, whose cohort limits its usage. False for an ElasticQuota or a queue.
     """
 
     name: str
@@ -107,7 +107,10 @@ def holder_of_jobs(run: Run) -> pl.Series:
 
 
 def queue_behind(run: Run) -> Mapping[str, str]:
-    """Maps each queue of the timeline to the scope of the queue that the jobs name."""
+    """Maps each queue of `timeline.parquet` to a scope, such as `queue=prod`.
+
+    The scope contains the queue's name in the jobs, which may differ from its name in the timeline.
+    """
     named = zip(holder_behind(run), _tenants_of_jobs(run)[1], strict=True)
     return {name: Scope(QUEUE, queue).text for name, queue in named if queue is not None}
 
@@ -155,8 +158,8 @@ def moves(
 
     There is one row for each change of a queue in the timeline, even if several queues count against the same
     quota. The kinds of levels are `allocated`, `demand` (allocated and pending) and `held` (quota).
-    `owner_of` contains the number of the owner of each queue's levels. By default, the owner is the queue's
-    holder.
+    `owner_of` maps each queue to the number of the owner whose levels change. By default, the owner is the
+    queue's holder.
     """
     behind = holder_behind(run)
     if owner_of is None:

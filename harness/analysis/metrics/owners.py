@@ -1,8 +1,8 @@
 """Groups jobs by their owners, which are queues and users.
 
-The values of all queues add up to the value for all jobs, and so do the values of all users. An owner has a
-value only if at least one of its jobs counts. A run may have as many users as jobs, so only the users with
-the largest requests have separate values.
+The values of all queues add up to the value for all jobs, and so do the values of all users. An owner has no
+value if all of its jobs are left out of the metrics. A run may have as many users as jobs, so only the users
+with the largest requests have separate values.
 """
 
 from __future__ import annotations

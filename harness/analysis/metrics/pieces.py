@@ -88,9 +88,10 @@ def cut(
         names: the names of the levels.
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
-        turns: the times at which a new piece begins, in order.
-        alike: the turns at which the current piece continues with a new part, unless the piece is already
-            long enough.
+        turns: the times at which the cluster changes, in order. A new piece begins at each of these times,
+            unless `alike` contains the time.
+        alike: the times at which a new part of the current piece suffices. A new piece begins there only if
+            the current piece would get more than `changes` changes.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []

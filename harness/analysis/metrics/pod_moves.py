@@ -52,7 +52,10 @@ class PodMoves:
         self._followed = _followed(run) if self._sizes.unequal else None
 
     def of(self, decisions: pl.DataFrame) -> Moves:
-        """Returns the changes from the run's next decisions, which are given in order with `COLUMNS`."""
+        """Returns the changes that the run's next decisions cause.
+
+        `decisions` has the columns `COLUMNS`. Each call must continue where the previous call ended.
+        """
         seq, job, pods, holding = numbers(decisions, "seq", "job", "pods", "holding")
         action = action_codes(decisions["action"])
         # If a job is admitted with fewer pods than it has, the others may have completed before.
@@ -116,10 +119,10 @@ def _followed(run: Run) -> _Followed:
 
 
 def waiting_after(run: Run, decisions: pl.DataFrame) -> dict[int, list[int]]:
-    """Returns the requests of waiting pods after some decisions, for jobs with different pods.
+    """Returns what the waiting pods of a job request after each of the given decisions about the job.
 
-    The decisions have the columns `seq` and `job`. The result maps row numbers in `decisions` to requests by
-    resource.
+    The result covers only jobs whose pods have different requests. `decisions` has the columns `seq` and
+    `job`. The result maps row numbers in `decisions` to the requested amounts, in the order of resources.
     """
     sizes = pod_sizes(run)
     rows = [
@@ -197,10 +200,10 @@ def place_of(sets: Sequence[PodSet], pod: int) -> int:
 
 
 def admitted_of(sets: Sequence[PodSet], left: Sequence[int], pods: int, detail: str | None) -> list[int]:
-    """Returns how many pods of each pod set are admitted, given the total and the pods that remain.
+    """Returns how many pods of each pod set are admitted, if the job as a whole is admitted with `pods` pods.
 
-    The decision's detail contains the number of pods of each pod set that gets fewer pods. Without such a
-    detail, the last pods are not admitted.
+    `left` contains the number of pods of each pod set that have not completed. `detail` names the pod sets
+    that get fewer pods, with their numbers of pods. If it names none, the last pods are not admitted.
     """
     admitted = left
     if len(sets) > 1 and pods < sum(left):

@@ -33,12 +33,14 @@ class PodSet(NamedTuple):
 
 
 class PodSizes(NamedTuple):
-    """The requests of a run's pods. Each pod has the index of a *size*; pods of one size request the same.
+    """The requests of a run's pods. Pods of the same *size* have equal requests.
+
+    Sizes are numbered. The first sizes belong to the jobs, in the order of `jobs.parquet`. They are followed
+    by one size for each pod set of the jobs in `unequal`, in the order of `firsts`.
 
     Attributes:
-        each: for each resource, the request of a single pod, by the index of the size. Empty in runs of
-            schema 2. First, there is one size for each job, in the order of `jobs.parquet`. Then, there is
-            one size for each pod set of `unequal` jobs, in the order of `firsts`.
+        each: for each resource, an array with the request of a single pod of each size. Empty in runs of
+            schema 2.
         pods: the number of pods of each job.
         unequal: the jobs whose pods have different requests, each with its pod sets in the order of the pods'
             numbers.

@@ -22,7 +22,7 @@ def preempted_pods(run: Run, window: Window) -> pl.DataFrame:
     - `job` and `by`: the rows of the victim and of its preemptor in `jobs.parquet`.
     - `queue` and `by_queue`: the queues that these jobs name.
     - `quota`: the quota that the victim counts against, or null.
-    - `victim` and `beneficiary`: the holders of the two jobs.
+    - `victim` and `beneficiary`: the quotas of the two jobs, or their queues if they have no quota.
     - `pod` and `successor`: the columns of the pod; `pod` is null if the whole job is preempted.
     - `pods`: the number of pods that are preempted.
     """

@@ -17,8 +17,8 @@ from harness.runs.run import Run
 def progress(run: Run, window: Window) -> pl.Series:
     """Returns how long each job made progress, in microseconds and in the jobs' order of arrival.
 
-    If several pods make progress at the same time, the time counts only once. Stints that extend beyond the
-    window are cut off at its end.
+    If several pods make progress at the same time, the time counts only once. Progress after the end of the
+    window is ignored.
     """
     jobs = run.columns("jobs", "submit_time").height
     total, times = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)

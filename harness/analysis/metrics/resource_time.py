@@ -1,8 +1,8 @@
 """Measures how each resource is used over a window, by all jobs and by each queue and user.
 
-Held and requested quantities are integrated from one change to the next. The purposes for which resources
-were held are added up over stints. Both computations are exact, in integer resource-microseconds, so the
-following holds for each owner:
+Held and requested quantities are integrated from one change to the next. `useful`, `lost` and `idle_held` are
+sums over stints. A stint is a row of `stints.parquet`, which is a period in which pods held resources. Both
+computations are exact, in integer resource-microseconds, so the following holds for each owner:
 
     allocated = useful + lost + idle_held + unfinished
 
@@ -45,11 +45,11 @@ class ResourceTime(NamedTuple):
         idle_held: what was held without progress: by waiting gangs, during termination grace periods, or
             while jobs restored their state.
         unfinished: the progress of jobs that do not finish, and progress that is discarded after the window.
-        demanded: the requests up to the capacity, which is what could have been used; None without a
-            capacity.
+        demanded: the smaller of the requests and the capacity at each time, which is what could have been
+            used. None if the capacity is unknown.
         pending: the requests of waiting pods.
-        needed: the total need of the jobs that count; None if unknown.
-        needed_useful: the useful part of that need.
+        needed: the total need of the selected jobs, as `arrivals.needs` defines it. None if unknown.
+        needed_useful: the part of `useful` that belongs to the selected jobs.
     """
 
     allocated: int
@@ -64,7 +64,7 @@ class ResourceTime(NamedTuple):
 
 
 def resource_time(run: Run, window: Window, resource: str) -> ResourceTime:
-    """Returns the use of one resource over a window. Stints that extend beyond the window are cut off."""
+    """Returns the use of one resource by all jobs over a window. Use outside the window is ignored."""
     return resource_times(run, window)[ALL][run.resources.index(resource)]
 
 
@@ -73,8 +73,9 @@ def resource_times(
 ) -> Mapping[str, Sequence[ResourceTime]]:
     """Returns the use of each resource by scope: for all jobs, each queue, and the largest users.
 
-    Stints that extend beyond the window are cut off. `until` is the end of the run's own window, if it is
-    later. `only` says for each job whether its requests count.
+    Use outside the window is ignored. Progress within the window counts as useful if its job finishes by
+    `until`, which is the end of the run's own window. By default, `until` is the end of `window`. `only` says
+    for each job whether it counts for `needed` and `needed_useful`.
     """
     if only is None:
         return _of_every_job(run, window, until or window.end)
@@ -212,9 +213,10 @@ def _from_stints(
 
 
 def stints_within(run: Run, window: Window, until: int) -> Iterator[Stints]:
-    """Yields the stints of a run within a window, in the order of `stints.parquet`.
+    """Yields the parts of a run's stints within a window, in the order of `stints.parquet`.
 
-    Stints that extend beyond the window are cut off. `until` is the end of the run's own window.
+    A stint is a period in which pods held resources. Progress within the window counts as useful if its job
+    finishes by `until`, which is the end of the run's own window.
     """
     (finish,) = numbers(run.columns("jobs", "finish_time"), "finish_time")
     finished = (finish != NEVER) & (finish <= until)
@@ -231,15 +233,17 @@ def stints_within(run: Run, window: Window, until: int) -> Iterator[Stints]:
 
 
 class Stints(NamedTuple):
-    """Stints within a window.
+    """Periods in which pods held resources, cut off at the end of a window. Times are in microseconds.
+
+    Each array has one entry for each stint.
 
     Attributes:
-        job: the number of each stint's job.
-        span: how long the stint made progress.
-        idle: how long the stint held its resources without progress.
-        lost: how much of the progress evictions had discarded by the end of the window.
-        useful: how much of the progress was kept, if the job finishes.
-        held: for each resource, how much of it the stint holds.
+        job: the row of the stint's job in `jobs.parquet`.
+        span: the time with progress.
+        idle: the time without progress.
+        lost: the part of the progress that evictions had discarded by the end of the window.
+        useful: the part of the progress that was kept; 0 if the job does not finish.
+        held: for each resource, the amount that the pods held.
     """
 
     job: Ints

@@ -73,8 +73,8 @@ class Shared(NamedTuple):
 def shared_by(runs: Sequence[Run], refused: Sequence[Sequence[int]] | None = None) -> list[Shared]:
     """Returns the window and the jobs over which to measure each of several runs with equal arrivals.
 
-    `refused` contains, for each run, the rows of the jobs that any run rejected on arrival. By default, equal
-    rows stand for the same job in all runs.
+    `refused` contains, for each run, the rows of the jobs that any run rejected on arrival. By default, the
+    function finds these jobs. For this, a job must have the same row in `jobs.parquet` of all runs.
     """
     cuts = [run.cut_at for run in runs if run.cut_at is not None]
     ends = [min(cuts)] if cuts else [run.window.end for run in runs]

@@ -1,7 +1,7 @@
 """Computes the share of the cluster that each holder has over time, and its ideal share.
 
-The share of a holder is its dominant share, which is the largest fraction of any resource's capacity that it
-has.
+A holder is a quota, or a queue without a quota. The share of a holder is its dominant share: the largest
+fraction of any resource's capacity that the holder has.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ _FULL = 1 - 1e-6
 
 
 class Askers(NamedTuple):
-    """The holders with requests in each part of a piece of time.
+    """The holders that have requests in each part of a period.
+
+    The period's times are divided into parts; see `harness.analysis.metrics.pieces`.
 
     Attributes:
-        part: the number of the part to which each time belongs.
-        order: a column for each part, which contains the rows of the holders. Holders with requests come
-            first.
-        counts: the number of holders with requests in each part.
+        part: for each time, the number of its part.
+        order: a table with one column for each part. A column contains the numbers of all holders, and begins
+            with the holders that have requests.
+        counts: for each part, the number of holders that have requests.
     """
 
     part: Ints
@@ -44,13 +46,20 @@ class Askers(NamedTuple):
 
     @classmethod
     def of(cls, asks: Bools, piece: Piece) -> Askers:
-        """Finds the holders with requests; `asks` has a row for each holder and a column for each part."""
+        """Finds the holders that have requests in each part of `piece`.
+
+        `asks` has a row for each holder and a column for each part.
+        """
         lengths = next_of(piece.parts, len(piece.times)) - piece.parts
         part = np.repeat(np.arange(len(lengths)), lengths)
         return cls(part, np.argsort(~asks, axis=0, kind="stable"), asks.sum(axis=0))
 
     def tables(self, instants: Ints | slice) -> Iterator[tuple[Ints, Ints]]:
-        """Yields groups of times at which equally many holders have requests, with these holders' rows."""
+        """Groups times by how many holders have requests then.
+
+        Yields the indexes of each group's times, and a table with the holders that have requests at these
+        times. The table has one column for each time.
+        """
         part = self.part[instants]
         counts = self.counts[part]
         for count in distinct(counts).tolist():
@@ -58,9 +67,11 @@ class Askers(NamedTuple):
             yield some, self.order[:count, part[some]]
 
     def total(self, cells: Floats, instants: Ints | slice) -> Floats:
-        """Adds up the cells of the holders with requests at some times. All other cells must be 0.
+        """Adds up the values of all holders at each of the given times.
 
-        The rounding of a sum depends on the number of its terms, but not on how many parts a piece has.
+        `cells` has a row for each holder and a column for each time. Values of holders without requests must
+        be 0, because they are left out. The rounding of a sum depends on the number of its terms, but not on
+        how many parts a piece has.
         """
         if self.counts.min() == len(cells):
             return total(cells)
@@ -93,7 +104,10 @@ class Shares(NamedTuple):
 
 
 def changes_at_once(users: Sequence[Holder]) -> int:
-    """Returns how many changes to process together, so that many holders do not need more memory."""
+    """Returns how many changes to process together. The more holders there are, the fewer changes.
+
+    This keeps the size of tables with a row for each holder almost constant.
+    """
     return min(_MOST, max(_LEAST, _CELLS // max(1, len(users))))
 
 
@@ -111,8 +125,8 @@ class Sharing:
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
         """Yields each piece with its shares, or None if no holder requests anything or no capacity is known.
 
-        It takes as long to compute the ideal shares for ten contended times as for a thousand. The ideal
-        shares of several pieces are therefore computed together.
+        The ideal shares of several pieces are computed together, because computing them for a thousand times
+        takes about as long as for ten times.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:

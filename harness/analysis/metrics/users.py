@@ -31,7 +31,8 @@ def measure(
 ) -> Iterator[Measurement]:
     """Yields the Gini coefficient and Jain's index over users by resource, or null if no job has a user.
 
-    `until` is the end of the run's own window, if it is later. `only` says for each job whether it counts.
+    Work counts as useful if its job finishes by `until`; by default, by the end of the window. `only` says
+    for each job whether it counts.
     """
     parts: list[list[float]] = [[] for _ in run.resources]
     if request_columns(run) and names_users(run):

@@ -44,8 +44,8 @@ def measure(
 ) -> Iterator[Measurement]:
     """Yields the utilization of every resource that jobs request: for all jobs, each queue, and users.
 
-    `until` is the end of the run's own window, if it is later. `only` says for each job whether its requests
-    count.
+    Work within the window counts as useful if its job finishes by `until`; by default, by the end of the
+    window. `only` says for each job whether its requests count.
     """
     span = window.end - window.start
     wholes = {resource: run.capacity_time(resource, window) for resource in run.resources}

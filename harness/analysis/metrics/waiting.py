@@ -149,9 +149,9 @@ class _Kind(NamedTuple):
 def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = None) -> pl.DataFrame:
     """Returns a table with one row for each job that arrived within the window.
 
-    Events after the window are ignored, so a time that is not final has its length at the end of the window.
-    If a job has not finished by then, its completion is estimated. The estimate assumes that the job keeps
-    its progress and runs without interruption after the window. Jobs whose run time is unknown are left out.
+    Events after the window are ignored. A wait that has not ended is measured up to the end of the window. If
+    a job has not finished by then, its completion is estimated. The estimate assumes that the job keeps its
+    progress and runs without interruption after the window. Jobs whose run time is unknown are left out.
 
     You can request these columns, whose times are in microseconds:
 
@@ -165,8 +165,8 @@ def job_times(run: Run, window: Window, *columns: str, only: pl.Series | None = 
     - `length`: the duration, but at least `SHORTEST`.
     - `started` and `finished`: whether the job has started or finished.
     - `slowdown`: the bounded slowdown.
-    - `weight`: the largest fraction of any capacity that the job's pods request, multiplied by the job's
-      duration.
+    - `weight`: the job's duration, multiplied by the job's dominant share, which is the largest fraction of
+      any resource's capacity that its pods request.
 
     `only` says for each job whether it counts.
     """

@@ -67,8 +67,8 @@ def hours_cells(
 ) -> list[tuple[str, Cell]]:
     """Returns, for each run, the hours that its jobs waited, and the difference from the baseline's hours.
 
-    The verdict on the mean wait (`judged`) applies to the sum, too. The difference `widest` has the longest
-    bar. By default, there are no bars.
+    `judged` is the line of the mean wait, whose verdict also applies to the sum. Bars show the differences,
+    and a difference of `widest` hours has the longest bar. By default, there are no bars.
     """
     base, *others = hours
     found = [("-" if base is None else number(base), Cell(""))]

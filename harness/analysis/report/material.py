@@ -138,7 +138,7 @@ class Material:
         return found
 
     def drawn(self, levels: Sequence[Step], window: Window, shift: int) -> list[Step]:
-        """Moves steps to the time axis, leaves out steps after the run's end, and steps without a level.
+        """Moves steps to the time axis. Steps after the run's end, and steps without a level, are left out.
 
         Times of steps are relative to the run's origin, which has the time `shift` on the time axis. The
         window is on the time axis.
@@ -153,7 +153,7 @@ class Material:
 
     @cached_property
     def table(self) -> list[Line]:
-        """The lines for all jobs, with the metrics of a comparison's table and a few more."""
+        """The table of metrics over all jobs: the metrics of a comparison's table and a few more."""
         measured = {row.metric for row, _ in self.comparison.select()}
         wanted = [metric for metric in (*SHOWN, *_FURTHER) if metric in measured]
         every = lines(self.comparison, wanted, "all") if wanted else []
@@ -161,7 +161,10 @@ class Material:
         return sorted(found, key=lambda line: wanted.index(line.measured.metric))
 
     def lines(self, metric: str, scope: str = "all") -> list[Line]:
-        """Returns a metric's lines, one for each scope and resource; empty if the metric was not measured."""
+        """Returns the table lines of a metric, one for each scope and resource.
+
+        The result is empty if the metric was not measured.
+        """
         return lines(self.comparison, [metric], scope) if (metric, scope) in self._measured else []
 
     @cached_property
@@ -184,7 +187,7 @@ class Material:
 
     @property
     def own_jobs(self) -> str:
-        """A sentence that says that figures cover all jobs of each run, even if other runs lack them.
+        """A sentence for charts that cover all jobs of each run, even jobs that other runs lack.
 
         The text begins with a space. It is empty if all runs have the same jobs.
         """

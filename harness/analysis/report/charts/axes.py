@@ -115,7 +115,7 @@ def dashed(field: str, keys: Sequence[Key]) -> alt.StrokeDash:
 
 
 def named(numbers: pl.Series, keys: Sequence[Key]) -> pl.Series:
-    """Converts numbers of keys to the names of the keys."""
+    """Replaces each number by the name of the key with this index."""
     return pl.Series([key.name for key in keys], dtype=pl.String).gather(numbers)
 
 

@@ -27,8 +27,8 @@ def frontier(
 ) -> alt.LayerChart:
     """Returns a chart with a point for each choice. A name that does not fit appears only in the tooltip.
 
-    `best` contains the choices that no other choice beats. By default, the two axes decide, and a line joins
-    these choices.
+    `best` contains the indexes of the choices that no other choice beats. By default, the function finds
+    these choices by the values on the two axes, and joins them with a line.
     """
     joins = best is None
     best = unbeaten(choices, x_axis, y_axis) if best is None else best

@@ -71,8 +71,8 @@ def placed(
 ) -> list[Label | None]:
     """Returns a place for each name, or None for a name that does not fit.
 
-    Points are in pixels from the upper left corner. The first points have names, the most important name
-    first. Names must not cover the `lines`.
+    Points are in pixels from the upper left corner. `names` contains the names of the first points, in order
+    of importance. The other points have no names. Names must not cover the `lines`.
     """
     taken = [Box(x - _POINT, y - _POINT, x + _POINT, y + _POINT) for x, y in points]
     found: list[Label | None] = []

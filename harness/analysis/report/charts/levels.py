@@ -46,10 +46,10 @@ def stacked(
     width: int,
     title: str,
 ) -> alt.VConcatChart:
-    """Returns one panel per run, with the stacked means of all series and the peaks of their sum.
+    """Returns one panel per run, with the mean of each series as a stacked area, and the peaks of the sum.
 
-    If a run's cluster changes, a strip below the run's panel shows the changes. `areas` and `peaks` contain
-    results of `per_pixel` for each panel, in the unit of the axis.
+    If a run's cluster changes, a strip below the run's panel shows the changes. For each panel, `areas` and
+    `peaks` contain results of `per_pixel` for the series and for their sum, in the unit of the axis.
     """
     top = max([*map(highest, peaks), *(each.highest for own in references for each in own)]) * 1.04
     inside = axes.inner(width)
@@ -87,7 +87,7 @@ def by_lane(
     title: str,
     references: Callable[[Lane], Sequence[Reference]] = lambda _: (),
 ) -> alt.ConcatChart:
-    """Returns a panel for each lane, with a line for each run; see `panels`."""
+    """Returns a panel for each of the material's lanes, which stand for queues; see `panels`."""
     names = [lane.name for lane in material.lanes]
     return panels(material, names, reduced, list(map(references, material.lanes)), width=width, title=title)
 
