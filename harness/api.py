@@ -523,7 +523,9 @@ def make_report(
 
 
 def labels(plugins: Iterable[str]) -> list[tuple[str, str]]:
-    """Return a pair of a name and a unique label for each `NAME` or `NAME@LABEL`.
+    """Parse plugins in the form `NAME` or `NAME@LABEL`, and return each name with its label.
+
+    Without `@LABEL`, the label is the name.
 
     Raises:
         OptionError: two runs would have the same label.

@@ -94,10 +94,10 @@ def slowdowns(material: Material) -> Waits:
 
 
 def waits_by_size(material: Material) -> Waits:
-    """Groups the waits of jobs by how much they request of the resource in charts.
+    """Groups the waits of jobs by the requested amount of the resource that charts show.
 
-    The limit of each group is twice the limit of the previous group. Each group has jobs in at least one
-    run, and the groups with the smallest requests come first. Runs that do not record requests have no
+    The largest request in a group is at most 1, 2, 4, 8 and so on. Groups without jobs in any run are left
+    out, and the group with the smallest requests comes first. Runs that do not record requests have no
     groups.
     """
     column, unit = f"request.{material.resource}", shown_in(material.resource)

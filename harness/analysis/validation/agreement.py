@@ -1,4 +1,7 @@
-"""Measures how long and how well a simulation agrees with a record in what jobs hold over time."""
+"""Compares what jobs hold over time in a simulation and in a record.
+
+The module finds the time at which the two begin to differ, and the size of the differences.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ class Record:
     A job without a ClusterQueue has the queue "". The record's end is in microseconds since the origin.
 
     Attributes:
-        instants: when jobs are submitted, begin or end. The exact time of a change between two instants does
-            not matter.
+        instants: all times at which a job is submitted, begins or ends, in order. A change of the cluster
+            between two instants has the same effect at any time in between.
         sudden: in order, the times at which jobs begin although no job ended or was submitted in the last
             minute.
     """
@@ -112,14 +115,20 @@ class Record:
         return {time: jobs for time, jobs in sorted(found.items()) if jobs}
 
     def breaks(self, simulated: History, after: int, until: int) -> list[Difference]:
-        """Returns what ends the agreement after `after`: lasting differences, or evictions in the record."""
+        """Returns the differences after the time `after` because of which the simulation disagrees.
+
+        These are differences that last at least `TOLERANCE`, and evictions that only the record has.
+        """
         found = [each for each in self.differences(simulated, until, TOLERANCE) if each.end > after]
         for time, jobs in self.lost(simulated, after, until).items():
             found += (Difference(time, time + TOLERANCE, 0, job) for job in jobs)
         return sorted(found)
 
     def cost(self, simulated: History, at: int, until: int) -> float:
-        """Returns the total size of all differences. Differences long after the time `at` count less."""
+        """Returns the sum of `amount * length` over all differences.
+
+        The longer a difference is after the time `at`, the less it counts.
+        """
         return sum(
             abs(each.amount) * (_weight(each.end - at) - _weight(each.start - at))
             for each in self.differences(simulated, until)

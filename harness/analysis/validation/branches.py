@@ -1,4 +1,7 @@
-"""Replays a record with many similar tables of events, which share their beginnings."""
+"""Replays a record many times, with different tables of events that change the cluster.
+
+Many of these tables begin with the same events, so parts of earlier replays are reused.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +41,8 @@ class Branches:
     """Replays a record with different events, without repeating the parts that replays have in common.
 
     Each replay continues in a copy of the process, from the time at which an earlier replay was paused. If
-    the system cannot copy processes, each replay begins at the origin. `possible` has one event of each kind
-    that a replay may have. `end` is the record's end, in microseconds since the origin.
+    the system cannot copy processes, each replay begins at the origin. `possible` contains an example of each
+    kind of event that replays will have. `end` is the record's end, in microseconds since the origin.
 
     Attributes:
         spent: the total simulated time of all replays, in microseconds.

@@ -78,9 +78,13 @@ class Fit:
 def calibrate(
     validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
 ) -> Fit:
-    """Fits start-up, eviction latency and capacity to the first jobs, and tests them on the later jobs.
+    """Fits start-up time, eviction latency and capacity to the first jobs, and tests them on the later jobs.
 
-    `request` and `validation` are without these settings. By default, this process runs the requests.
+    Args:
+        validation: a comparison of the record with a simulation that does not use these settings.
+        request: the request of this simulation.
+        plugins: the registered plugins.
+        run: a function that carries out a request. By default, the request runs in this process.
     """
     from harness.cluster.changes.scale import scaled_cluster
 

@@ -1,4 +1,7 @@
-"""Turns differences from a record into a table of events, and says how much of the error they explain."""
+"""Explains differences between a simulation and a record by events that reduced the capacity.
+
+The result is a table of events, and the fraction of the error that the events explain.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,10 @@ class Explained:
     notes: Sequence[str]
 
     def share(self, error: float) -> float | None:
-        """Returns the explained fraction of the error if `error` remains; None if there was no error."""
+        """Returns `1 - error / before`, which is the explained fraction; None if there was no error before.
+
+        `error` is the error that remains.
+        """
         return 1 - error / self.before if self.before else None
 
     @property
@@ -124,8 +130,8 @@ def explained(
 ) -> Explained:
     """Searches for events that bring a simulation closer to its record, and says how much each explains.
 
-    `watch` receives the progress: 0, the time until which a simulation agrees with the record, and how many
-    jobs were submitted by then.
+    `watch` is called when the search finds a better simulation. Its arguments are 0, the time until which
+    this simulation agrees with the record, and the number of jobs that were submitted by then.
 
     Raises:
         InputError: the cluster was made without manifests, so no event can change it.

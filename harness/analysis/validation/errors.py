@@ -23,7 +23,10 @@ _SHORT = 100 * MINUTE
 
 
 def is_short(window: Window) -> bool:
-    """Returns True if a record of this length is too short to judge starts by ten minutes."""
+    """Returns True if a record is so short that an error of ten minutes would be large.
+
+    For such a record, the share of starts within ten minutes is not reported.
+    """
     return window.end - window.start < _SHORT
 
 
@@ -33,7 +36,8 @@ class Errors:
 
     Attributes:
         jobs: how many jobs started in the record.
-        unstarted: how many of these jobs never start in the simulation. They count only in shares.
+        unstarted: how many of these jobs never start in the simulation. They count in the denominators of
+            shares, but have no error.
         quantiles: the quantiles of the error, see `QUANTILES`.
         absolute: the median of the absolute error.
         absolute_p90: the 90th percentile of the absolute error.

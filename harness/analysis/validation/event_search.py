@@ -1,9 +1,9 @@
 """Searches for the events that make a simulation agree with a record for the longest time.
 
 Until the first event, an exact simulation equals the record, so the search goes forward in time. At the first
-difference, the search supposes several events, and replays some more hours with each of them. It continues
-with the events whose simulation agrees for the longest time. If no simulation with these events agrees for
-longer, the search returns to the other events.
+difference, the search tries several events that may have happened, and replays some more hours with each of
+them. It continues with the events whose simulation agrees for the longest time. If further events do not make
+this simulation agree for longer, the search returns to the other events.
 """
 
 from __future__ import annotations

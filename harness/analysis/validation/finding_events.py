@@ -1,4 +1,7 @@
-"""Turns findings into events, for the time after the simulation ceases to agree with the record."""
+"""Turns findings about missing capacity into events that reduce the capacity.
+
+It does so only for the time after the simulation ceases to agree with the record.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,10 @@ def with_findings(
     replay: Callable[[Sequence[Event]], History],
     least: float,
 ) -> Tried:
-    """Adds findings after a time as events if they bring waits closer to the record, in order of time.
+    """Adds an event for each finding after `since`, if the event brings waits closer to the record.
 
-    Only findings after `since` count, and the largest come first. A finding must explain the fraction `least`
-    of the remaining error. `objects` contains the objects whose capacity may differ.
+    The largest findings are chosen, and then tried in order of time. An event must reduce the remaining error
+    by at least the fraction `least`. `objects` contains the objects whose capacity may differ.
     """
     less = [each for each in findings if each.kind == LESS and each.end - max(since, each.start) >= _SHORTEST]
     more = dict.fromkeys(told(each.object, each.name) for each in findings if each.kind == MORE)

@@ -71,7 +71,7 @@ class Finding:
         capacity: the capacity in the manifests; 0 for late starts.
         start, end: the period, in microseconds since the origin.
         evidence: how many spans of time, or jobs, show the difference.
-        told: the finding as a sentence; times are in `{start}` and `{end}`.
+        told: the finding as a sentence, with the placeholders `{start}` and `{end}` for the times.
     """
 
     kind: str

@@ -34,7 +34,7 @@ class History(NamedTuple):
     pods: Sequence[tuple[int, str, int, str | None]]
 
     def first(self, job: str, never: int) -> int:
-        """Returns when a job first runs, or `never` if it never runs."""
+        """Returns the time at which a job first runs, or the value of `never` if it never runs."""
         return self.spans[job][0][0] if self.spans.get(job) else never
 
     def nodes_at(self, time: int) -> dict[str, set[str]]:
@@ -52,7 +52,10 @@ class History(NamedTuple):
         return {job: set(nodes.values()) for job, nodes in found.items()}
 
     def scores(self, jobs: Collection[str], time: int) -> dict[str, int]:
-        """Maps each node to the number of these jobs just before `time`, minus the number of other jobs."""
+        """Scores each node: the number of its jobs that are in `jobs`, minus the number of its other jobs.
+
+        Jobs are counted just before `time`.
+        """
         found: dict[str, int] = {}
         for job, nodes in self.nodes_at(time).items():
             for node in nodes:

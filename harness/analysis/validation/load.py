@@ -1,4 +1,4 @@
-"""Computes the use of resources and the waiting jobs in spans of equal length, to search for findings."""
+"""Computes the used resources and the waiting jobs in each of many time spans of equal length."""
 
 from __future__ import annotations
 
@@ -122,13 +122,15 @@ def above(held: Iterable[Held], resource: int, limit: int) -> list[tuple[int, in
 def waiting(
     bins: Bins, waited: Iterable[tuple[Waited, Tag]], slack: int
 ) -> Iterator[Sequence[tuple[Amounts, Tag]]]:
-    """Yields, for each span, the requests of jobs that waited during all of it and for `slack` before.
+    """Yields, for each span, the requests of the jobs that waited during the whole span.
+
+    A job must also have waited for `slack` microseconds before the span.
 
     Args:
         bins: the spans.
-        waited: the waits, with a tag that distinguishes jobs with equal requests. Each pair of request and
-            tag occurs once in a result.
-        slack: how long jobs may wait in any case, in microseconds.
+        waited: the waits, each with a tag. If several jobs have the same requests and the same tag, the
+            result contains them only once.
+        slack: the length of a wait that needs no explanation, in microseconds.
     """
     begins: dict[int, list[tuple[Amounts, Tag]]] = {}
     ends: dict[int, list[tuple[Amounts, Tag]]] = {}

@@ -19,7 +19,7 @@ def pairs_of(recorded: Run, simulated: Run, resource: str) -> pl.DataFrame:
 
     Returns: Columns `job_id, queue, priority`, `size` (a class, as text), `hour` (of the day of submission,
         UTC), `submit`, `wait`, `simulated_wait`, `recorded_evictions`, `simulated_evictions`. `recorded` and
-        `simulated` are first starts, in microseconds since the origin; the latter is null for a job that
+        `simulated` are first starts, in microseconds since the origin. `simulated` is null for a job that
         never starts in the simulation. `error` is the simulated start minus the recorded start.
 
     Raises:

@@ -88,7 +88,10 @@ class Quota(NamedTuple):
 
 
 def quotas_of(knobs: Mapping[str, int | Fraction | None], resource: str) -> list[Quota]:
-    """Returns the quotas of a resource that are not 0, from the knobs of a cluster."""
+    """Returns the quotas of a resource that are not 0.
+
+    `knobs` maps paths of fields in the cluster's manifests to the values of these fields.
+    """
     found = []
     for path, value in knobs.items():
         owner, _, rest = path.partition(".quota[")

@@ -28,9 +28,11 @@ class State(NamedTuple):
     """Events that a search tries, with the agreement between their simulation and the record.
 
     Attributes:
-        until: the end of the agreement. If the search has not reached it, the end of the examined time.
-        breaks: the differences that end the agreement. It is empty if the search has not reached the end.
-        effort: the time spent on other events, in replays of the whole record.
+        until: the time until which simulation and record agree. If no difference was found yet, this is the
+            end of the examined time.
+        breaks: the differences that end the agreement. Empty if no difference was found yet.
+        effort: the simulated time spent on trying further events for this state, as a multiple of the whole
+            record.
     """
 
     events: Events
@@ -55,7 +57,7 @@ class State(NamedTuple):
 
     @property
     def rank(self) -> float:
-        """The rank of the state. It is highest if the search has not reached the end of the agreement."""
+        """The rank of the state, which is highest if no difference from the record was found yet."""
         return self.worth - self.effort * _EFFORT if self.breaks else OPEN
 
 
@@ -91,11 +93,11 @@ class Trials:
         return history
 
     def horizon(self, at: int, ahead: int = _HORIZON) -> int:
-        """Returns the end of the comparison for differences that begin at the given time."""
+        """Returns the time `at` plus `ahead`, but at most the end of the record."""
         return min(self.record.end, at + ahead)
 
     def examined(self, events: Events, at: int, ahead: int = _HORIZON) -> State:
-        """Returns the state of some events, after examining the simulation up to `at` plus `ahead`."""
+        """Compares the simulation with these events with the record, up to `at` plus `ahead`."""
         for (before, time), breaks in self._short.items():
             if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
                 return State(events, time, breaks)

@@ -79,7 +79,7 @@ class Validation:
 
     @property
     def short(self) -> bool:
-        """True if the record is too short to judge starts by ten minutes."""
+        """True if the record is so short that an error of ten minutes would be large."""
         return is_short(self.recorded.window)
 
     @cached_property
@@ -99,7 +99,10 @@ class Validation:
 
     @cached_property
     def use(self) -> list[tuple[int, float, float]]:
-        """The beginning of each span, and its mean use in the record and in the simulation."""
+        """The mean use of `resource` over time, in the record and in the simulation.
+
+        There is an entry for each of many time spans: its beginning in microseconds, and the two means.
+        """
         bins, name = Bins.of(self.recorded.window), self.resource
         several: list[list[Level]] = []
         for run in (self.recorded, self.simulated):

@@ -31,7 +31,10 @@ _TOLD = 3
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields stacked charts of all lanes for each run, then charts of each lane for all runs."""
+    """Yields a chart for each run in which queues or quotas are stacked, then a chart for each of them.
+
+    The later charts have a line for each run.
+    """
     unit = shown_in(material.resource)
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:

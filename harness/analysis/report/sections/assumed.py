@@ -128,7 +128,7 @@ def _option(policy: Mapping[str, Any], name: str) -> str:
 
 
 def repeat(material: Material) -> Iterator[str]:
-    """Yields shell commands or, for runs that were made in Python, the calls that make these runs.
+    """Yields the shell commands that make the runs. For runs made in Python, yields Python calls instead.
 
     All lines are printable, because names may contain characters that would affect a terminal.
     """

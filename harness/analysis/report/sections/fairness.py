@@ -27,7 +27,11 @@ ONE = 10**9
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields charts of deviations over time and of mean excesses by lane, if there are several lanes."""
+    """Yields a chart of the deviation from ideal shares over time, and a chart by queue or quota.
+
+    The second chart shows how far the mean share of each queue or quota is above or below its ideal share. If
+    there are fewer than two queues or quotas, there are no charts.
+    """
     if len(material.places) < 2 or not any(run.capacity for run in material.runs):
         return
     found = material.of_runs(deviation)

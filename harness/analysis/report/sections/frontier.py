@@ -1,4 +1,7 @@
-"""The section on the trade-off between waits and costs, with the runs that no other run beats."""
+"""The section on the trade-off between waits and costs, such as lost work or unequal shares.
+
+It shows which runs no other run beats.
+"""
 
 from __future__ import annotations
 

@@ -56,10 +56,11 @@ _HEADLINES = (
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the recommendation, the headline figures of each run, and the costs of each run.
+    """Yields the recommendation, then warnings and differences, and then the headline figures of each run.
 
-    Before the figures come the replays that were stopped because they made no progress, the metrics that
-    failed, and the differences other than plugins.
+    The warnings list the replays that were stopped because they made no progress, and the metrics that could
+    not be measured. The differences are those between the runs' options, settings, traces and clusters. A
+    table of costs and gains comes last.
     """
     answer = recommendation(material.comparison)
     if answer is not None:
