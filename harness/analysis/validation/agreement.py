@@ -115,7 +115,7 @@ class Record:
         return {time: jobs for time, jobs in sorted(found.items()) if jobs}
 
     def breaks(self, simulated: History, after: int, until: int) -> list[Difference]:
-        """Returns the differences after the time `after` because of which the simulation disagrees.
+        """Returns the differences after the time `after` that end the agreement with the simulation.
 
         These are differences that last at least `TOLERANCE`, and evictions that only the record has.
         """
