@@ -205,7 +205,7 @@ def test_a_notebook_shows_the_same_without_markup_of_others(write_trace: WriteTr
     assert "<script>" not in first._repr_html_()
     page = harness.compare([first, second])._repr_html_()
     head, _, table = page.partition("<table>")
-    assert head.startswith("<p>baseline a (plugin none): the first of 2 runs, as given</p>")
+    assert head.startswith("<p>baseline a (plugin none): the first of 2 runs, in the given order</p>")
     assert head.endswith("<p>b</p><ul><li>plugin none -&gt; Greedy</li></ul>")
     assert table.startswith("<thead><tr><th>metric</th><th>a</th><th>b</th><th>b against a</th></tr>")
     assert "<script>" not in page

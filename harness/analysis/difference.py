@@ -276,7 +276,7 @@ class Difference:
                 yield f"left out: jobs that only {name} has, {jobs - self.pairs.count:,}"
         first, second = self._arrivals
         if not first.equals(second + self.pairs.shifts[1]):
-            yield "arrivals differ, so changes count from each job's submission"
+            yield "arrivals differ, so starts and ends are measured from each job's submission"
 
     def _parted(self, most: int) -> Iterator[str]:
         parting = self.parting

@@ -61,9 +61,12 @@ def test_the_first_run_is_the_baseline_unless_another_is(harness: Callable, repl
     a, b = replayed("a"), replayed("b", "--set", "blocking=strict")
     ended = harness("compare", a, b)
     assert heading(ended.out) == ["metric", "a", "b"]
-    assert "\nbaseline a (plugin none): the first of 2 runs, by name (as results/t/* gives them)" in ended.out
+    assert "\nbaseline a (plugin none): the first of 2 runs, sorted by name as in results/t/*; " in ended.out
     assert "changes are against a\n" in ended.out
-    assert "\nbaseline b (plugin none): the first of 2 runs, as given\n" in harness("compare", b, a).out
+    assert (
+        "\nbaseline b (plugin none): the first of 2 runs, in the given order\n"
+        in harness("compare", b, a).out
+    )
     ended = harness("compare", a, b, "--baseline", "b")
     assert heading(ended.out) == ["metric", "b", "a"]
     assert "\nbaseline b (plugin none): as requested\n" in ended.out
@@ -206,7 +209,7 @@ def test_what_to_take_and_six_lines_come_first(harness: Callable, replayed: RunF
     """And how to see the others; what is not 0 of jobs that did not end is never left for later."""
     runs = replayed("a"), replayed("b", "--set", "blocking=strict")
     first, blank, *_, last = harness("compare", *runs).out.rstrip("\n").split("\n")
-    assert first.startswith(("No recommendation: ", "Where preempted jobs lose "))
+    assert first.startswith(("No recommendation: ", "If preempted jobs lose "))
     assert blank == ""
     assert rows(harness("compare", *runs).out) == [
         *("goodput.of_demand", "wait.first_start.p95", "delay.mean", "fairness.share_deviation"),
@@ -270,7 +273,7 @@ def test_demo_ends_with_a_verdict(harness: Callable) -> None:
     """Its replays and twins are enough to say what is better, and at which price."""
     shown = harness("demo")
     assert "--until 1d --shake 4" in shown.err
-    verdict = next(line for line in shown.out.split("\n") if line.startswith("Where preempted jobs"))
+    verdict = next(line for line in shown.out.split("\n") if line.startswith("If preempted jobs"))
     assert "keep “none”, unless the gains with “fairsharing” are worth their costs" in verdict
     assert "  shared: better, shares " in shown.out
     differences = {line.split()[0]: line.split()[-1] for line in shown.out.split("\n") if line.strip()}

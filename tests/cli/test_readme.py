@@ -25,7 +25,7 @@ def test_the_what_if_of_the_first_screen_says_what_differs(
     ended = harness(*shlex.split(" ".join(words))[1:], "-q", "-o", tmp_path)
     assert ended.code == 0, ended.err
     said, _, *printed = ended.out.split("\n")
-    assert said.startswith("Where preempted jobs lose all their progress"), "too short to differ in anything"
+    assert said.startswith("If preempted jobs lose all their progress"), "too short to differ in anything"
     head = shown[: shown.index("")]
     assert printed[1 : 1 + len(head)] == head
     columns = next(line for line in shown if line.startswith("metric"))

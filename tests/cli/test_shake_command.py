@@ -53,7 +53,7 @@ def test_without_twins_a_table_says_what_it_does_not_judge(harness: Callable, tr
     """In one line, and no sign stands beside a figure of the run as a whole."""
     ended = harness("replay", trace, "-p", "none", "-p", "default-preemption", "--scale-cluster", "1/2")
     assert ended.code == 0
-    told = "no sign: one replay of each cannot separate the difference from luck; add --shake 10"
+    told = "changes without a sign: one replay of each run cannot separate them from luck; add --shake 10"
     assert ended.out.count(told) == 1
     assert "no chance" not in ended.out
     table = ended.out.split("▲")[0]

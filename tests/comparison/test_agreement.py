@@ -131,7 +131,7 @@ def test_runs_that_end_apart_have_their_own_windows_in_files_and_one_in_tables(
         value for each, value in comparison.select("utilization.capacity.hours") if each.resource == "cpu"
     ]
     assert all(len(set(values)) == 1 for values in capacities)
-    assert f"over the first {format_duration(end - start)}, which all runs share" in comparison.table()
+    assert f"cover the first {format_duration(end - start)}, which all runs share" in comparison.table()
 
 
 def _rows(page: str) -> dict[str, list[list[str]]]:

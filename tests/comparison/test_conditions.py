@@ -251,7 +251,7 @@ def test_every_format_says_the_same(printed: Callable[..., str], compared: harne
     assert others["value"].to_list() == [row["values"]["strict"] for row in rows]
     parts = printed(*choice, "--format", "markdown").split("\n\n")
     head, points, table, _ = (each.split("\n") for each in parts)
-    assert head[0].startswith("baseline skip (plugin none): the first of 2 runs, by name (as ")
+    assert head[0].startswith("baseline skip (plugin none): the first of 2 runs, sorted by name as in ")
     assert points == ["- strict", "  - option blocking skip -&gt; strict"]
     assert table[0] == "| metric | skip | strict | strict against skip |"
     assert len(table) == 2 + 12
@@ -500,12 +500,12 @@ def test_a_gate_between_manifests_asks_every_run_but_the_baseline(
     assert [line.split()[3] for line in lines[3:7]] == ["fails", "passes", "passes", "passes"]
     assert "wait.first_start.p95 {queue=a} is 2m51s in less, 26s in base (+549.0 % ?)" in lines[3]
     assert title == (
-        f"baseline base (plugin kueue-classic): the first of 3 runs, by name (as {tmp_path}/results/trace/* "
-        "gives them); --baseline chooses another"
+        f"baseline base (plugin kueue-classic): the first of 3 runs, sorted by name as in "
+        f"{tmp_path}/results/trace/*; --baseline chooses another"
     )
     code, lines, title = checked("less", "base", "more")
     assert (code, lines[0]) == (0, "4 checks of every run but the baseline less, by point values: none fails")
-    assert title == "baseline less (plugin kueue-classic): the first of 3 runs, as given"
+    assert title == "baseline less (plugin kueue-classic): the first of 3 runs, in the given order"
     code, lines, title = checked("less", "more", "base", more=("--baseline", "base"))
     assert (code, lines[0]) == (1, "4 checks of every run but the baseline base, by point values: 1 fails")
     assert title == "baseline base (plugin kueue-classic): as requested"

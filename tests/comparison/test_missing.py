@@ -23,6 +23,9 @@ def compared(write_trace: Callable[..., Path], tmp_path: Path, until: str | None
 def test_other_absent_values_are_told_as_such(write_trace: Callable[..., Path], tmp_path: Path) -> None:
     """Nothing was preempted, so nothing was restarted, though all jobs finished."""
     found = compared(write_trace, tmp_path, None)
-    told = "- of disruption.time_to_restart.p50: the run has no such job or event, or did not measure it"
+    told = (
+        "- means no value (disruption.time_to_restart.p50): "
+        "the run has no such job or event, or did not measure it"
+    )
     assert told in found.table("disruption.time_to_restart.p50").split("\n")
-    assert "- of disruption" not in found.table()
+    assert "- means no value (disruption" not in found.table()

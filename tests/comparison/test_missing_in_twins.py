@@ -51,7 +51,9 @@ def test_where_some_twins_have_no_such_event_the_others_count(
     assert change.interval == of_pairs(base, other, ratio=True)
     assert row.values == [pytest.approx(geometric_mean(filter(None, of))) for of in (slow, quick)]
     assert change.difference == pytest.approx(geometric_mean(other) - geometric_mean(base))
-    told = f"{RESTART}: over {count[0]} of {TWINS} twins of slow, {count[1]} of {TWINS} twins of quick; the"
+    told = (
+        f"{RESTART}: mean over {count[0]} of {TWINS} twins of slow, {count[1]} of {TWINS} twins of quick; the"
+    )
     assert told in comparison.table(RESTART)
     (check,) = comparison.check(f"{RESTART} > 1h")
     assert f"in quick (over {count[1]} of {TWINS} twins)" in check.text

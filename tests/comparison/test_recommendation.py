@@ -48,7 +48,7 @@ def test_one_replay_carries_nothing_that_differs(replayed: Callable[..., harness
     found = told(replayed("few", 1), replayed("many", 4), shake=None)
     assert not found.prices
     assert found.sentence == (
-        "No recommendation: one replay per plugin cannot separate them from luck. Add `--shake 10`."
+        "No recommendation: one replay of each run cannot separate differences from luck. Add `--shake 10`."
     )
 
 
@@ -57,9 +57,9 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     few, many = replayed("few", 1), replayed("many", 4)
     found = told(few, many)
     assert found.prices
-    start = "Where preempted jobs lose all their progress and apart from the cost of the capacity itself, "
+    start = "If preempted jobs lose all their progress and the cost of the capacity itself does not matter, "
     assert found.sentence == (
-        f"{start}take “many”: it is better than “few” in at least one judged respect, and worse in none."
+        f"{start}take “many”: it is better than “few” by at least one judged metric, and worse by none."
     )
     assert found.weighed == ["many"]
     price = found.prices["many"]
@@ -71,7 +71,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     assert price[3] == "disrupted: equal"
     assert found.lines == [found.sentence, "The price of “many”:", *(f"  {each}" for each in price)]
     found = told(many, few)
-    assert found.sentence == f"{start}keep “many”: no other run is better in any respect that was judged."
+    assert found.sentence == f"{start}keep “many”: no other run is better by any judged metric."
     assert found.lines == [found.sentence]
     assert found.prices["few"][1].startswith("waited: worse, 95 of 100 jobs start within ")
 
@@ -89,7 +89,7 @@ def test_prices_within_a_group_are_told_by_name_where_they_differ() -> None:
 def test_of_several_that_are_clearly_better_it_says_how_to_tell(replayed: Callable[..., harness.Run]) -> None:
     """They are compared with the baseline alone."""
     found = told(replayed("few", 1), replayed("more", 2), replayed("many", 4))
-    assert "take “more” or “many”: each is better than “few” in at least one judged respect" in found.sentence
+    assert "take “more” or “many”: each is better than “few” by at least one judged metric" in found.sentence
     assert "--baseline more compares them with each other" in found.sentence
 
 
@@ -114,7 +114,7 @@ def test_a_difference_that_the_table_marks_is_never_denied(
         for plugin in ("none", "default-preemption")
     ]
     found = told(*runs, shake=3)
-    assert "keep “none”, unless delay.mean matters to you: nothing that was judged differs" in found.sentence
+    assert "keep “none”, unless delay.mean matters to you: no judged metric differs" in found.sentence
     found = told(*runs, shake=None)
     assert not found.prices, "one replay of each cannot tell a difference from luck"
 
@@ -132,7 +132,7 @@ def test_what_is_better_and_what_is_worse_stand_against_each_other(
     assert verdicts["disruption.lost"] is Verdict.WORSE
     assert price[3].startswith("disrupted: worse, ")
     assert "of cpu lost to evictions instead of 0 core·h" in price[3]
-    assert found.sentence.startswith("Where preempted jobs lose all their progress, keep “calm”")
+    assert found.sentence.startswith("If preempted jobs lose all their progress, keep “calm”")
     gains = any("better, " in each for each in price)
     assert ("unless the gains with “rough” are worth their costs" in found.sentence) is gains
     assert found.weighed == ["rough"] * gains
@@ -152,7 +152,7 @@ def test_different_arrivals_are_no_choice(replayed: Callable[..., harness.Run], 
         scale_arrivals="2",
     )  # fmt: skip
     found = told(run, later, shake=None)
-    assert "have different arrivals" in found.sentence
+    assert "jobs arrive at different times" in found.sentence
     assert not found.prices
 
 

@@ -100,7 +100,7 @@ def test_twins_of_one_number_share_a_window(
         wanted = of_pairs(*values, ratio=True) if ratio else of_bounded_pairs(*values)
         assert row.changes[0].interval == wanted
     table = comparison.table()
-    said = "all values except waits of ended jobs cover the window that all runs share, twin by twin"
+    said = "for each twin, all values except waits of ended jobs cover the window that all runs share"
     assert said in table
     assert "late over its twins' own windows: utilization.useful cpu " in table
     assert harness.compare(runs, shake="2,arrivals=5s").table() == table

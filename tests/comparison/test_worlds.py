@@ -138,7 +138,7 @@ def test_runs_with_nodes_and_without_name_what_their_shares_are_of(
     bare = replayed("bare", [each for each in cluster() if each["kind"] != "NodePool"])
     table = harness.compare([on_nodes, bare]).table()
     assert f"\nshares refer to each run's own capacity: nodes 160 cpu, 32 {GPU} (5 nodes); bare " in table
-    assert "\nbare: without nodes, jobs start as a whole, within quotas\n" in f"{table}\n"
+    assert "\nbare: without nodes, only quotas limit jobs, which start with all their pods\n" in f"{table}\n"
     assert "without nodes" not in harness.compare([on_nodes, replayed("again")]).table()
 
 
@@ -403,8 +403,8 @@ def test_manifests_that_say_the_same_in_other_words_are_told_to_be_the_same(
 ) -> None:
     """The order of objects is all that a run does not keep."""
     found = told(replayed("base"), replayed("turned", cluster()[::-1]))
-    said = "cluster: the manifests differ only in what harness does not model (perhaps the order of objects)"
-    assert found == [said]
+    said = "the manifests differ only in parts that harness does not model, such as the order of objects"
+    assert found == [f"cluster: {said}"]
 
 
 def test_of_a_run_of_the_schema_before_sizes_and_quotas_are_told(
@@ -460,10 +460,12 @@ def test_the_baseline_is_told_and_how_it_was_chosen(
     def head(*runs: harness.Run, **choices: str) -> str:
         return harness.compare(runs, **choices).table().split("\n")[0]
 
-    assert head(second, first) == "baseline 2s (plugin kueue-classic): the first of 2 runs, as given"
+    assert (
+        head(second, first) == "baseline 2s (plugin kueue-classic): the first of 2 runs, in the given order"
+    )
     third = replayed("3s", options={"evictionLatency": "3s"})
-    assert head(first, third, second).endswith(": the first of 3 runs, as given")
-    by_name = f"by name (as {first.path.parent / '*'} gives them); --baseline chooses another"
+    assert head(first, third, second).endswith(": the first of 3 runs, in the given order")
+    by_name = f"sorted by name as in {first.path.parent / '*'}; --baseline chooses another"
     assert head(first, second) == f"baseline 1s (plugin kueue-classic): the first of 2 runs, {by_name}"
     assert head(first, second, baseline="2s") == "baseline 2s (plugin kueue-classic): as requested"
     alone = harness.compare([first]).table()

@@ -87,7 +87,8 @@ def test_where_some_seeds_have_no_such_event_the_others_count(
     ends = f"[{100 * (interval.low - 1):+,.1f}, {100 * (interval.high - 1):+,.1f}]"
     assert ends in line_of(told, f"{RESTART} ")
     over = (
-        f"{RESTART}: over {count[0]} of {SEEDS} seeds of item 0, {count[1]} of {SEEDS} seeds of item 6; the"
+        f"{RESTART}: mean over {count[0]} of {SEEDS} seeds of item 0, "
+        f"{count[1]} of {SEEDS} seeds of item 6; the"
     )
     assert over in told
     (row,) = judged.objectives
@@ -112,7 +113,7 @@ def test_items_that_were_not_made_are_counted(swept: Callable[..., Experiment]) 
     assert mean is not None
     assert (mean.values, mean.partly) == (SEEDS - 2, f"over {SEEDS - 2} of {SEEDS} seeds")
     told = " ".join(Compared(judged, [2, SEEDS], [NEVER]).text().split())
-    assert f"{NEVER}: over {SEEDS - 2} of {SEEDS} seeds of item 2; the others had" in told
+    assert f"{NEVER}: mean over {SEEDS - 2} of {SEEDS} seeds of item 2; the other seeds had" in told
     assert "no such job or event, or were not replayed;" in told
 
 

@@ -164,7 +164,7 @@ def test_changes_are_since_the_submission_and_of_jobs_that_both_have(alone: Call
     ]
     for row in difference.jobs.iter_rows(named=True):
         assert row["first_start"] == waits[1][row["job_id"]] - waits[0][row["job_id"]]
-    assert "arrivals differ, so changes count from each job's submission" in difference.text()
+    assert "arrivals differ, so starts and ends are measured from each job's submission" in difference.text()
     part = alone("part", calibration=Calibration.parse(window="0s..30s"))
     difference = Difference(base, part)
     assert difference.jobs["job_id"].to_list() == ["early", "theirs"]

@@ -221,7 +221,7 @@ def test_verdicts_follow_the_comparison(report: Report, runs: list[harness.Run])
     answer, *_, scores, costs = blocks(report, "headlines")
     assert isinstance(answer, Text)
     assert answer.lead
-    assert answer.text.startswith("No recommendation: one replay per plugin ")
+    assert answer.text.startswith("No recommendation: one replay of each run ")
     assert isinstance(scores, Scores)
     assert [change.verdict for _, _, change in scores.scores[2].values] == ["", "open"]
     assert isinstance(costs, Table)
@@ -231,7 +231,7 @@ def test_verdicts_follow_the_comparison(report: Report, runs: list[harness.Run])
     over_twins = harness.compare(runs, shake="2,arrivals=5s", workers=1)
     answer, *_, scores, _ = blocks(harness.make_report(over_twins), "headlines")
     assert isinstance(answer, Text)
-    assert answer.text.startswith("Where preempted jobs lose all their progress, ")
+    assert answer.text.startswith("If preempted jobs lose all their progress, ")
     assert isinstance(scores, Scores)
     assert scores.scores[2].values[1][2].verdict in ("better", "worse", "same")
 

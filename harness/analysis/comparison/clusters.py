@@ -32,7 +32,7 @@ def cluster_distinctions(base: Info, other: Info) -> list[Distinction]:
     ]
     if not found and base.get("events") != other.get("events"):
         return []  # If the number of events differs, a separate distinction says so.
-    same = "the manifests differ only in what harness does not model (perhaps the order of objects)"
+    same = "the manifests differ only in parts that harness does not model, such as the order of objects"
     return found or [Distinction(CLUSTER, "", same, None, None)]
 
 

@@ -106,10 +106,10 @@ def chosen_by(runs: Sequence[Run], baseline: str | None) -> str:
     names = [path.name.casefold() for path in paths]
     if len({path.parent for path in paths}) == 1 and names == sorted(names):
         return (
-            f"the first of {len(runs)} runs, by name (as {runs[0].path.parent / '*'} gives them); "
+            f"the first of {len(runs)} runs, sorted by name as in {runs[0].path.parent / '*'}; "
             "--baseline chooses another"
         )
-    return f"the first of {len(runs)} runs, as given"
+    return f"the first of {len(runs)} runs, in the given order"
 
 
 def _first(sentences: Sequence[str]) -> Iterator[str]:

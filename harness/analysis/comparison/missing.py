@@ -98,12 +98,12 @@ def about_missing(
                 partly.append(about.metric)
                 over.setdefault(place, []).append(found)
     if absent:
-        yield f"- of {named(absent)}: the run has no such job or event, or did not measure it"
+        yield f"- means no value ({named(absent)}): the run has no such job or event, or did not measure it"
     if partly:
         of_runs = _of_replays(over, names)
         called = next(iter(over.values()))[0].called
         yield (
-            f"{named(partly)}: over {of_runs}; the others had no such job or event{or_else}; "
+            f"{named(partly)}: mean over {of_runs}; the other {called} had no such job or event{or_else}; "
             f"changes cover the {called} in which both runs have a value"
         )
 

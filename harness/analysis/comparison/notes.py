@@ -83,7 +83,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
     if comparison.shake is not None:
         found = [list(_over_own_window(comparison, shown, place)) for place in range(len(comparison.runs))]
         if any(found):
-            yield "all values except waits of ended jobs cover the window that all runs share, twin by twin"
+            yield "for each twin, all values except waits of ended jobs cover the window that all runs share"
         yield from chain.from_iterable(found)
         return
     window, windows = comparison.window, [run.window for run in comparison.runs]
@@ -96,7 +96,7 @@ def _about_windows(comparison: Comparison, shown: Sequence[Line]) -> Iterator[st
         if comparison.shares[0].cut:
             yield f"a run was cut short, so all metrics cover the first {end}"
         elif any(line.measured.metric.startswith(_OF_WINDOW) for line in shown):
-            yield f"utilization, goodput, fairness and quota: over the first {end}, which all runs share"
+            yield f"utilization, goodput, fairness and quota cover the first {end}, which all runs share"
         for place in range(len(windows)):
             yield from _over_own_window(comparison, shown, place)
     pairs = comparison.pairs
@@ -145,7 +145,7 @@ def _about_capacity(comparison: Comparison) -> Iterator[str]:
     yield f"shares refer to each run's own capacity: {each}"
     without = [name for name, nodes in zip(comparison.names, on_nodes, strict=True) if not nodes]
     if 0 < len(without) < len(on_nodes):
-        yield f"{', '.join(without)}: without nodes, jobs start as a whole, within quotas"
+        yield f"{', '.join(without)}: without nodes, only quotas limit jobs, which start with all their pods"
 
 
 def _capacity(run: Run) -> str:
@@ -224,11 +224,11 @@ def about_loops(run: Run) -> str | None:
         if row["resource"] and row["value"]
     ]
     victims, winners = (_queues(often, f"{side}=") for side in ("queue", "beneficiary"))
-    cost = f", holding {', '.join(held)}" if held else ""
+    cost = f", after holding {', '.join(held)}" if held else ""
     return (
-        f"{times(round(often['all']))} a job got resources and lost them again to the same queue while "
-        f"neither side made progress (disruption.ping_pong): jobs of {victims}, for jobs of {winners}{cost}. "
-        "The victim is ahead of its preemptor in the queue for the resources that the victim gave up: see "
+        f"{times(round(often['all']))} a job got resources and lost them again to the same queue without "
+        f"progress of either side (disruption.ping_pong): jobs of {victims} lost them to jobs of {winners}"
+        f"{cost}. A victim that comes before its preemptor in the queue takes the freed resources again: see "
         "'Evictions that repeat' in docs/kueue.md for the settings that cause it"
     )
 

@@ -105,7 +105,7 @@ class OneReplay:
             yield f"?: fewer than {LEAST_JOBS} jobs have a value, which is too few for a verdict"
         if Ground.REPLAY in undecided:
             tells = f", and {in_vain}" if in_vain else "; add --shake 10"
-            yield f"no sign: one replay of each cannot separate the difference from luck{tells}"
+            yield f"changes without a sign: one replay of each run cannot separate them from luck{tells}"
 
     def _cut_apart(self, place: int) -> bool:
         """Returns True if a run and the baseline are measured up to different times because of a cut.

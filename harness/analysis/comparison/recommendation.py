@@ -168,14 +168,14 @@ def _refused(comparison: Comparison, aims: Sequence[_Judged], others: Sequence[R
     if unknown:
         return unknown
     if not comparison.pairs.same_arrivals:
-        return "the runs have different arrivals, which you cannot choose"
+        return "jobs arrive at different times in these runs, and you cannot choose when jobs arrive"
     missing = [each.aim.name for each in aims if None in each.row.values]
     if missing:
         return f"not every run has a value for {_listed(missing)}"
     if comparison.shake is None:
         if not any(len(set(row.values)) > 1 for row in (*(each.row for each in aims), *others)):
             return ""
-        why = "one replay per plugin cannot separate them from luck"
+        why = "one replay of each run cannot separate differences from luck"
         in_vain = why_not_shaken(comparison.runs, comparison.pairs)
         return f"{why}, and {in_vain}" if in_vain else f"{why}. {_ADD}"
     coarse = why_coarse(comparison.runs[0], comparison.shake)
@@ -222,27 +222,25 @@ def _answer(comparison: Comparison, sides: Sequence[_Sides], others: Sequence[Ro
     weighed = clear or [each for each in sides if each.better]
     names = _listed([_quoted(each.name) for each in weighed], last="or") if weighed else ""
     if len(clear) == 1:
-        text = f"take {names}: it is better than {base} in at least one judged respect, and worse in none"
+        text = f"take {names}: it is better than {base} by at least one judged metric, and worse by none"
         at = comparison.names.index(clear[0].name) - 1
         also = [name_of(row.measured) for row in marked if row.changes[at].verdict is Verdict.WORSE]
         text += f" (the table also marks {_listed(also)} as worse)" if also else ""
     elif clear:
         text = (
-            f"take {names}: each is better than {base} in at least one judged respect, and worse in none; "
+            f"take {names}: each is better than {base} by at least one judged metric, and worse by none; "
             f"--baseline {clear[0].name} compares them with each other"
         )
     elif weighed:
         text = f"keep {base}, unless the gains with {names} are worth their costs"
     elif any(each.worse for each in sides):
-        text = f"keep {base}: no other run is better in any respect that was judged"
+        text = f"keep {base}: no other run is better by any judged metric"
         better = (row for row in marked if any(each.verdict is Verdict.BETTER for each in row.changes))
         gains = [name_of(row.measured) for row in better]
         text += f" (the table marks {_listed(gains)} as better)" if gains else ""
     elif marked:
         differing = _listed(name_of(row.measured) for row in marked)
-        text = (
-            f"keep {base}, unless {differing} matters to you: nothing that was judged differs significantly"
-        )
+        text = f"keep {base}, unless {differing} matters to you: no judged metric differs significantly"
     else:
         text = f"no difference is significant: {base} does as well as the others"
     sentence = f"{_conditions(comparison)}{text}."
@@ -259,10 +257,10 @@ def _conditions(comparison: Comparison) -> str:
     if len(losses) == 1:
         (model,) = losses
         loses = f"lose {_LOSSES[model]}" if model in _LOSSES else f"keep what {model} saves"
-        parts.append(f"where preempted jobs {loses}")
+        parts.append(f"preempted jobs {loses}")
     if comparison.differing_capacities:
-        parts.append("apart from the cost of the capacity itself")
-    return f"{' and '.join(parts)}, " if parts else ""
+        parts.append("the cost of the capacity itself does not matter")
+    return f"if {' and '.join(parts)}, " if parts else ""
 
 
 def _quoted(name: str) -> str:

@@ -102,13 +102,13 @@ class Shaken:
         yield f"values: means over {self._shake.told()}; {GEOMETRIC}"
         coarse = why_coarse(self._first, self._shake)
         if coarse:
-            yield f"{coarse}: the twins are different traces, not this one with different luck; {SMALLER}"
+            yield f"{coarse}: the twins are different traces, not variations of this trace; {SMALLER}"
         if not self._shared and len(self._tables) > 1:
             yield "arrivals differ, so each twin is measured over its own window"
         if any(change.interval is not None and not change.exact for change in several):
             yield (
-                "[95 % interval]: Student's t of paired differences, of logarithms where means are "
-                "geometric; it covers this trace, not other months"
+                "[95 % interval]: Student's t of paired differences (of logarithms if means are "
+                "geometric); intervals cover this trace, not other months"
             )
             yield gates(tests)
         if any(change.ground is Ground.FEW and change.verdict is Verdict.OPEN for change in several):
@@ -146,7 +146,7 @@ def _over(twin: Run, own: dict[Key, Measurement], shared: Shared) -> dict[Key, M
     if rows is None:
         raise RunError(
             f"{twin.path} was not measured over the window that these twins share",
-            hint="harness.compare(runs, shake=N) makes twins that are measured over it",
+            hint="harness.compare(runs, shake=N) makes twins that are measured over this window",
         )
     return {**own, **{key_of(row): row for row in rows if key_of(row) in own}}
 

@@ -114,8 +114,8 @@ class Sentences:
     def _governed(self, figures: Figures) -> str:
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
         over = [
-            f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)} over "
-            f"{self._units.named(label, figures.quota.get(figures.queue, {}).get(label, 0))}"
+            f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)}, over "
+            f"its {self._units.named(label, figures.quota.get(figures.queue, {}).get(label, 0))}"
             for label in figures.borrows
             for used in [figures.usage.get(figures.queue, {}).get(label, 0) + figures.request.get(label, 0)]
         ]

@@ -35,7 +35,7 @@ def harness_register_metrics(register: Register[MetricSpec]) -> None:
         "waiting": "waiting, completion and slowdown of jobs, and how many finished",
         "starvation": "jobs that waited over a day, and far longer than they run",
         "fairness": "shares against ideal shares, unmet guarantees, unequal slowdowns",
-        "users": "how unequally users' requests became useful work",
+        "users": "how unequally useful work was spread over users, relative to their requests",
         "disruption": "preemptions and other evictions, their victims, and lost work",
         "quota": "quota that queues held beyond what they might borrow",
         "reclaim": "how long quotas wait for their own resources",

@@ -37,12 +37,12 @@ _NEAR = 1 << 15  # The number of holders multiplied by the number of change poin
 _DEFICIT = "fairness.guarantee_deficit"
 
 SHOWN = (
-    Shown("fairness.share_deviation", "whether holders that are behind catch up later", SHARED, brief=True),
+    Shown("fairness.share_deviation", "whether quotas below their ideal share catch up", SHARED, brief=True),
     Shown("fairness.share_deviation_daily", "differences that even out within a day"),
-    Shown("fairness.jain_share", "how far all are below their ideal shares"),
+    Shown("fairness.jain_share", "how far all quotas are below their ideal shares"),
     Shown(
         "fairness.jain_share_daily",
-        "how far all are below their ideal shares, and what evens out within a day",
+        "how far all quotas are below their ideal shares, and what evens out within a day",
     ),
     Shown("fairness.gini_share_daily", "which queues have more, and differences that even out within a day"),
 )

@@ -56,7 +56,7 @@ _BUILT_IN = (
     ("losses", "Who wins, who loses", "hours waited and work lost in each queue, and the queues that gained"),
     ("waiting", "Who waited, and how long", "waiting jobs over time, how long jobs waited, and which ones"),
     ("allocation", "Who held what, when", "what queues held over time, and their own quota"),
-    ("fairness", "How fairly it was shared", "the distance of shares from their ideal over time"),
+    ("fairness", "How fairly the cluster was shared", "the distance of shares from their ideal over time"),
     (
         "disruption",
         "What was preempted, and why",
@@ -96,7 +96,7 @@ def harness_register_sections(register: Register[SectionSpec]) -> None:
             "assumed",
             _section("assumed"),
             title="What this rests on",
-            help="the cluster, the settings, the assumptions, and how to repeat it",
+            help="the cluster, the settings, the assumptions, and how to repeat the runs",
             place=10_000,
         )
     )

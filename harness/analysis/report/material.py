@@ -85,7 +85,7 @@ class Material:
     def _part(self, text: str) -> Window:
         since, dots, until = text.partition("..")
         if not dots:
-            hint = "write FROM..TO, such as 1d..1d6h; either may be left out"
+            hint = "write FROM..TO, such as 1d..1d6h; either time may be left out"
             raise OptionError(f"part {text!r} is not understood", hint=hint)
         asked = f"within {text}"
         return part_of(self.runs[0], since or None, until or None, whole=self.window, asked=asked)

@@ -126,6 +126,6 @@ def test_a_comparison_tells_of_loops(write_trace: Callable[..., Path], tmp_path:
     )
     told = harness.compare([run]).table()
     assert "5 times a job got resources and lost them again to the same queue" in told
-    assert "jobs of b (5), for jobs of a (5), holding" in told
+    assert "jobs of b (5) lost them to jobs of a (5), after holding" in told
     calm = harness.replay(trace, plugin="none", cluster=path, output=tmp_path / "results", until="60s")
     assert "again to the same queue" not in harness.compare([calm]).table()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BINS = 120
 _DEPTHS = 4
 """Preemptions at this depth or deeper share one row."""
-_NAMES_OF_DEPTHS = {0: "after no other", 1: "after 1 other", _DEPTHS: f"after {_DEPTHS} others or more"}
+_NAMES_OF_DEPTHS = {0: "after no other", 1: "after 1 other", _DEPTHS: f"after {_DEPTHS} or more others"}
 _LINKS = 6
 
 
