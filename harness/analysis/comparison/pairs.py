@@ -1,7 +1,7 @@
 """Finds the jobs that several runs have in common, by id, number of pods, requests and duration.
 
-The arrival of a job may differ, because arrivals may be scaled and samples or windows of a trace may overlap.
-Comparisons by job ignore all other jobs.
+A job may arrive at different times in the runs, for example because arrivals are scaled. Comparisons by job
+ignore all jobs that a run lacks.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ _Pods: TypeAlias = Counter[tuple[int, tuple[tuple[str, int], ...]]]
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the share of GPU capacity that was fragmented, for shared GPUs and for slices.
+    """Yields the share of GPU capacity that was fragmented, for shared GPUs and for GPU slices (MIG).
 
     Shared GPUs are left out if no pod has devices. Slices are left out if no pod requests slices.
     """

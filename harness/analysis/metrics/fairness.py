@@ -1,7 +1,7 @@
-"""Measures fairness across holders: deviations from ideal shares, quota owed, and unequal slowdowns.
+"""Measures fairness across quotas: deviations from ideal shares, unmet guarantees, and unequal slowdowns.
 
-A holder is a quota, or a queue without a quota. The share of a holder is its dominant share: the largest
-fraction of any resource's capacity that the holder has.
+A queue without a quota counts like a quota. Both are called holders. The share of a holder is its dominant
+share: the largest fraction of any resource's capacity that the holder has.
 """
 
 from __future__ import annotations
@@ -49,13 +49,16 @@ SHOWN = (
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the fairness metrics across all holders, and the resource-time that each holder was owed."""
+    """Yields the fairness metrics across all quotas, and the resource-time that each quota was owed.
+
+    A queue without a quota counts like a quota.
+    """
     yield from measure_shares(run, window)
     yield from measure_slowdowns(run, window)
 
 
 def measure_shares(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the metrics that are integrals: deviations from ideal shares, and resources owed."""
+    """Yields the metrics that are integrals over time: deviations from ideal shares, and resources owed."""
     users = holders(run)
     shares, owed = _Shares(window), _Owed(run, users)
     for piece, found in Sharing(run).of(pieces(run, window, changes=changes_at_once(users))):
@@ -160,9 +163,10 @@ class _Owed:
 
 
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """Yields two measures of how unequal the mean slowdowns of holders are.
+    """Yields Jain's index and the Gini coefficient of the mean slowdowns of quotas.
 
-    Jobs that are still running may raise or lower both figures. `only` says for each job whether it counts.
+    A queue without a quota counts like a quota. Jobs that are still running may raise or lower both values.
+    `only` says for each job whether it counts.
     """
     means = sorted(mean_slowdowns(run, window, codes(holder_of_jobs(run)), only))
     yield Measurement("fairness.jain_slowdown", jain(means), "ratio", "higher", at_least=None)

@@ -1,5 +1,6 @@
-"""Derives from decisions how much quota each holder has in each flavor. Timelines do not separate flavors.
+"""Derives from a run's decisions how much quota of each flavor the jobs of each ClusterQueue hold.
 
+The module reads decisions, because `timeline.parquet` does not separate flavors.
 A job holds quota of the flavors in its admission until its pods have completed or are gone. If a job has no
 bound pod, it holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. Only
 runs of clusters in which a resource has several flavors need this module.
@@ -29,14 +30,16 @@ Chosen = Mapping[str, Mapping[str, str]]
 
 
 def level_of(cell: Cell) -> str:
-    """Returns the name of the column that contains the levels of a resource in a flavor."""
+    """Returns the name of the column that contains the held amounts of a resource in a flavor."""
     return f"{cell.flavor}/{cell.resource}"
 
 
 def flavor_pieces(
     run: Run, window: Window, cells: Sequence[Cell], *, changes: int, turns: Sequence[int]
 ) -> Iterator[Piece]:
-    """Yields how much quota each holder has over time, for the given resources in flavors (`cells`).
+    """Yields how much quota the jobs of each ClusterQueue hold over time.
+
+    `cells` contains the resources and flavors of interest.
 
     For `changes` and `turns`, see `harness.analysis.metrics.pieces.cut`.
     """

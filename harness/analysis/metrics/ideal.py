@@ -1,5 +1,6 @@
-"""Computes ideal shares of holders: weighted max-min fairness over several resources.
+"""Computes the ideal shares of quotas: weighted max-min fairness over several resources.
 
+A queue without a quota counts like a quota. Both are called holders.
 The method is progressive filling. The levels of all holders rise together, in proportion to the holders'
 weights. Each holder consumes resources in the proportions of its demand, and stops when its demand is met.
 When a resource is exhausted, all holders that demand this resource stop as well, and the other holders
@@ -20,7 +21,7 @@ _STRIDE = 16
 
 
 class Wants(NamedTuple):
-    """The demands of holders, with one value for each cell.
+    """The demands of holders. Each array has a row for each holder and a column for each time.
 
     At the water level x, a holder has the share `weight * x` and consumes the fraction `rate * x` of a
     resource's capacity. At the level `limit`, the holder's `demand` is met and the holder stops. If a holder
@@ -38,7 +39,7 @@ class Wants(NamedTuple):
     rates: Sequence[Floats]
 
     def where(self, mask: Bools) -> Wants:
-        """Returns the same demands, but with no demand in cells where the mask is false."""
+        """Returns the same demands, but sets all demands to 0 for which the mask is false."""
         return self._with([np.where(mask, column, 0.0) for column in self._columns])
 
     def at(self, instants: Ints) -> Wants:
@@ -62,7 +63,10 @@ class Wants(NamedTuple):
 
 
 def total(cells: Floats) -> Floats:
-    """Adds up the holders at each time, recursively by halves, so that the order is always the same."""
+    """Adds up the values of all holders at each time.
+
+    The function adds recursively by halves, so that the order of additions is always the same.
+    """
     rest: Floats | None = None
     while len(cells) > 1:
         half, odd = divmod(len(cells), 2)
@@ -74,8 +78,9 @@ def total(cells: Floats) -> Floats:
 
 
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
-    """Computes the ideal share of each cell of tables with equal numbers of holders and resources.
+    """Computes the ideal share of each holder at each time, for several tables of demands.
 
+    All tables have equal numbers of holders and resources.
     The columns of each table form consecutive parts. `lengths` contains, for each table, the number of
     columns in each part. The shares in one part do not depend on other parts.
     """

@@ -20,7 +20,9 @@ _HELD, _WAITING, _BEYOND = range(3)
 
 
 class Held(NamedTuple):
-    """The amounts that an owner held and requested of a resource in a window, in resource-microseconds.
+    """The amounts of a resource that an owner held and requested in a window, in resource-microseconds.
+
+    An owner is, for example, a queue.
 
     Attributes:
         allocated: what pods held.
@@ -34,7 +36,7 @@ class Held(NamedTuple):
 
 
 class Integrals:
-    """Adds up what owners hold and request, for several resources.
+    """Adds up what owners, such as queues, hold and request of several resources.
 
     The integral of a quantity is the sum of its changes, each multiplied by the time from the change to the
     end of the window. Demand can have a limit. What exceeds the limit is subtracted afterwards.
@@ -60,12 +62,12 @@ class Integrals:
         self._asked, self._beyond = [0 for _ in self._limits], [0 for _ in self._limits]
 
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
-        """Adds changes of levels.
+        """Adds changes of the amounts that owners hold and request.
 
         Args:
             time: the time of each change. All changes, including those of earlier calls, are in order of
                 time.
-            owner: the number of the owner whose levels change.
+            owner: for each change, the number of the owner.
             moves: for each resource, the changes of the quantity held, and the changes of the quantity held
                 or requested.
         """
@@ -94,7 +96,7 @@ class Integrals:
     def sums(self) -> tuple[list[Held], list[list[Held]]]:
         """Returns the sums for every resource, first for all owners together and then for each owner.
 
-        The function assumes that the current levels last until the end of the window.
+        The function assumes that the current amounts last until the end of the window.
         """
         every = np.arange(len(self._since))
         ends = np.full(len(every), self._end)

@@ -100,7 +100,8 @@ def _own(spec: Mapping[str, Any], cell: Cell) -> tuple[int, int] | None:
 class Lending:
     """Adds up the resource-time that quotas borrow and lend, for one resource in one flavor.
 
-    `users` contains the names of the holders, in the order of their numbers.
+    `users` contains the names of all quotas that have jobs, and of the queues without a quota. The index of a
+    name is the number that pieces use.
     """
 
     def __init__(self, some: Iterable[Pool], users: Sequence[str]) -> None:
@@ -132,9 +133,9 @@ class Lending:
         return {name: exact_sum(np.array(parts, np.float64)) for name, parts in self._lent.items()}
 
     def add(self, piece: Piece, held: Ints) -> None:
-        """Adds what quotas borrow and lend during a period.
+        """Adds what quotas borrow and lend during the period of a piece.
 
-        `held` has one entry for each level in `piece`: the amount of quota that the level's holder holds.
+        `held` contains, for each level in `piece`, the amount of quota that is held.
         """
         rows = np.flatnonzero(self._pool[piece.holder] >= 0)
         if not len(rows):

@@ -1,8 +1,8 @@
-"""Reads the levels of holders over time in pieces, so that memory doesn't grow with a run's length.
+"""Reads how much of each resource the jobs of each quota hold and request over time.
 
-Levels are quantities that are held or requested. A holder is either a quota that jobs count against (a
-ClusterQueue or an ElasticQuota), or it stands for the jobs of a queue without a quota. See
-`harness.plugins.scopes`.
+The amounts are called levels. They are read in pieces of time, so that memory doesn't grow with a run's
+length. A holder is either a quota that jobs count against (a ClusterQueue or an ElasticQuota), or it stands
+for the jobs of a queue without a quota. See `harness.plugins.scopes`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Holder(NamedTuple):
 
     @property
     def scope(self) -> str:
-        """The scope of the holder's measurements."""
+        """The scope of the holder's measurements, such as `quota=prod`."""
         return Scope(QUEUE if self.nominal is None else QUOTA, self.name).text
 
 
@@ -75,7 +75,10 @@ class _Steps(NamedTuple):
 
 
 def holders(run: Run) -> list[Holder]:
-    """Returns all holders that have jobs in a run, sorted by name. A holder's index is its number."""
+    """Returns all quotas that have jobs in a run, and all queues that have jobs but no quota.
+
+    They are sorted by name. The index of a holder in this list is its number.
+    """
     return [_holder(run, name) for name in sorted(set(holder_behind(run).values()))]
 
 
@@ -87,11 +90,11 @@ def unused_quotas(run: Run) -> list[Holder]:
 
 @once
 def names_of_jobs(run: Run) -> pl.DataFrame:
-    """Returns the names of each job's owners as enumerations, in the jobs' order of arrival.
+    """Returns a table with the queue and the quota of each job, in the jobs' order of arrival.
 
-    The values of each enumeration are sorted by name. The column `queue` contains the queue that the job
-    names. The column `quota` contains the quota that the job counts against, or null. The column `holder`
-    contains the quota, or the queue if there is no quota.
+    All columns are enumerations whose values are sorted by name. The column `queue` contains the queue that
+    the job names. The column `quota` contains the quota that the job counts against, or null. The column
+    `holder` contains the quota, or the queue if there is no quota.
     """
     tenants, queues = _tenants_of_jobs(run)
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
@@ -102,7 +105,7 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
 
 
 def holder_of_jobs(run: Run) -> pl.Series:
-    """Returns the holder of each job, by name, in the jobs' order of arrival."""
+    """Returns the name of each job's quota, or of its queue if it has no quota, in order of arrival."""
     return names_of_jobs(run)["holder"]
 
 
@@ -138,7 +141,7 @@ def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
 
 
 def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:
-    """Yields the levels of all holders from the beginning of a window to its end.
+    """Yields what the jobs of all holders hold and request over a window, in pieces of time.
 
     The pieces depend only on the contents of the timeline, not on how its file is divided. `changes` is the
     approximate number of changes in a piece.
@@ -154,7 +157,7 @@ def pieces(run: Run, window: Window, *, changes: int) -> Iterator[Piece]:
 def moves(
     run: Run, window: Window, kinds: Sequence[str] = USED, *, owner_of: Mapping[str, int] | None = None
 ) -> Iterator[Moves]:
-    """Yields the changes of levels, in order of time.
+    """Yields the changes of the amounts (levels) that jobs hold and request, in order of time.
 
     There is one row for each change of a queue in the timeline, even if several queues count against the same
     quota. The kinds of levels are `allocated`, `demand` (allocated and pending) and `held` (quota).
@@ -219,12 +222,12 @@ def _changes(level: Ints, groups: Groups, before: Ints) -> Ints:
 
 
 def level_names(run: Run, kinds: Sequence[str]) -> list[str]:
-    """Returns the names of the level columns: one for each kind and resource."""
+    """Returns the names of the columns with levels, such as `allocated0`: one for each kind and resource."""
     return [f"{kind}{number}" for number in range(len(run.resources)) for kind in kinds]
 
 
 def holder_behind(run: Run) -> Mapping[str, str]:
-    """Maps each queue of the timeline to its holder: the quota of its jobs, or the queue itself."""
+    """Maps each queue of the timeline to the quota of its jobs, or to itself if its jobs have no quota."""
     quota_of: Mapping[str, str | None] = run.info["cluster"]["quota_of"]
     return {name: quota or name for name, quota in quota_of.items()}
 
@@ -235,7 +238,7 @@ def turns_of(run: Run) -> list[int]:
 
 
 def holders_then(run: Run) -> list[list[Holder]]:
-    """Returns the properties of all holders in each epoch of a run; see `Run.epochs`.
+    """Returns the weights and nominal quotas of all holders in each epoch of a run; see `Run.epochs`.
 
     Consecutive epochs with the same holders share a single list.
     """
@@ -248,7 +251,7 @@ def holders_then(run: Run) -> list[list[Holder]]:
 
 
 def nominals_then(run: Run) -> list[list[Ints]]:
-    """Returns the holders' nominal quota in each epoch of a run.
+    """Returns the nominal quota of each resource and holder, for each epoch of a run.
 
     Consecutive epochs with the same holders share a single list.
     """

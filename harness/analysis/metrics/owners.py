@@ -29,14 +29,14 @@ NOBODY = "(none)"
 
 
 class Owners(NamedTuple):
-    """The owners of one kind that have separate values.
+    """The owners of one kind that have separate values, which are queues or users.
 
     Attributes:
         scopes: the scope of each owner, sorted by name. An owner's index is its number.
         of_jobs: the index of each job's owner, in the jobs' order of arrival. All owners without separate
             values share one number, which follows all other numbers.
-        asked: for each owner, the total need of its jobs that count, in resource-microseconds of each
-            resource; empty in runs of schema 2.
+        asked: for each owner, the total need of the selected jobs, in resource-microseconds of each resource;
+            empty in runs of schema 2.
         several: whether there are several owners. If not, the only owner has the same values as all jobs.
     """
 

@@ -1,7 +1,7 @@
-"""Divides the changes of levels into pieces of time, so that memory does not grow with a run's length.
+"""Divides the changes of held and requested amounts into pieces of time.
 
-A piece consists of parts. Sums of floats are rounded once for each part, so the results do not depend on how
-many parts a piece has.
+Because only one piece is in memory, memory does not grow with a run's length. A piece consists of parts. Sums
+of floats are rounded once for each part, so the results do not depend on how many parts a piece has.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from harness.plugins.measurement import Window
 
 
 class Moves(NamedTuple):
-    """Changes of holders' levels, in order of time.
+    """Changes of the amounts that holders hold or request, in order of time.
+
+    A holder is a quota, or a queue without a quota.
 
     Attributes:
-        holder: the number of the holder whose levels change.
-        levels: how much each level changes, for example `allocated<n>` for the n-th resource.
+        holder: for each change, the number of the holder.
+        levels: how much each amount changes. A key such as `allocated<n>` is for the n-th resource.
     """
 
     time: Ints
@@ -40,18 +42,19 @@ class Moves(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The levels of holders during a period. A level is a set of values that a holder keeps for some time.
+    """The amounts that holders hold or request during a period.
 
-    `holder`, `at`, `span` and each array in `levels` have one entry for each level.
+    A holder is a quota, or a queue without a quota. A *level* is a set of amounts that a holder keeps for
+    some time. `holder`, `at`, `span` and each array in `levels` have one entry for each level.
 
     Attributes:
         times: the times at which anything changes, in ascending order.
         end: the time until which the levels at the last of these times apply.
-        holder: the index of the level's holder, in ascending order.
+        holder: the number of the level's holder, in ascending order.
         at: the index in `times` at which the level begins. For each holder, these indexes ascend, and the
             first one is 0.
         span: how long the level lasts.
-        levels: the values, for example `allocated<n>` for the n-th resource.
+        levels: the amounts. A key such as `allocated<n>` is for the n-th resource.
         parts: the indexes in `times` at which parts begin; the first one is 0. The cluster changes only at
             these times, and every holder begins a new level there.
     """
@@ -66,7 +69,7 @@ class Piece(NamedTuple):
 
     @property
     def spans(self) -> Ints:
-        """The spans between each time and the next."""
+        """The span between each time in `times` and the next one; after the last time, until `end`."""
         return next_of(self.times, self.end) - self.times
 
 
@@ -80,12 +83,12 @@ def cut(
     turns: Sequence[int] = (),
     alike: Container[int] = (),
 ) -> Iterator[Piece]:
-    """Yields the levels that result from changes, from the beginning of a window to its end.
+    """Adds up changes of amounts, and yields the resulting amounts over a window in pieces of time.
 
     Args:
         found: the changes, in order of time.
-        owners: the number of owners whose levels change.
-        names: the names of the levels.
+        owners: the number of holders whose amounts change.
+        names: the names of the amounts, such as `allocated0`.
         window: the measured time; nothing changes before it.
         changes: the approximate number of changes in a piece.
         turns: the times at which the cluster changes, in order. A new piece begins at each of these times,

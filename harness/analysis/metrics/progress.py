@@ -1,4 +1,7 @@
-"""Computes how long jobs made progress, piece by piece, with a few bytes of memory for each job."""
+"""Computes how long each job made progress.
+
+The module reads the run in pieces, so it needs only a few bytes of memory for each job.
+"""
 
 from __future__ import annotations
 

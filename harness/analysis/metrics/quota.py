@@ -1,4 +1,4 @@
-"""Measures quota held beyond limits, borrowed and lent quota, and quota held without pods.
+"""Measures borrowed and lent quota, quota held beyond the limits, and quota of pods without a node.
 
 Jobs hold quota from their admission on, even before they start and while they are being evicted.
 """

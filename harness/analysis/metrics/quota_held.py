@@ -1,4 +1,6 @@
-"""Determines the quota that each holder holds, including quota of evicted jobs until its release.
+"""Determines how much quota the jobs of each ClusterQueue or ElasticQuota hold over time.
+
+This includes the quota of evicted jobs until it is released.
 
 An evicted job with a bound pod holds its quota until its last pod is gone, and timelines record that time. An
 evicted job without a bound pod is gone immediately, but its quota is released only after the policy's
@@ -26,7 +28,7 @@ _ENDS = ("preempt", "evict", "gone", "requeue")
 
 
 def held_moves(run: Run, window: Window, kinds: Sequence[str]) -> Iterator[Moves]:
-    """Yields changes like `levels.moves`, but `held` includes quota that evicted jobs still hold."""
+    """Yields the same changes as `levels.moves`, but `held` includes quota that evicted jobs still hold."""
     yield from _merged(moves(run, window, kinds), _late(run, window, kinds))
 
 

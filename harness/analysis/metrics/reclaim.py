@@ -1,4 +1,4 @@
-"""Measures reclaim latency, the time from a quota's request for its own resources until it gets them.
+"""Measures reclaim latency: the time from a quota's request for its own resources until it gets them.
 
 A quota is owed a resource while it requests more than it holds and holds less than its nominal quota. An
 episode begins when a quota is first owed any resource, and it ends when the quota is no longer owed any. If a
@@ -70,13 +70,16 @@ class _Moves(NamedTuple):
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the latencies, and how long quotas were owed resources."""
+    """Yields the reclaim latencies, and how long quotas lacked resources of their own nominal quota."""
     yield from measure_latency(run, window)
     yield from measure_owed(run, window)
 
 
 def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the latencies of all quotas together and of each quota; null without any episode."""
+    """Yields the reclaim latencies of all quotas together and of each quota.
+
+    A value is null if no quota, or not this quota, requested resources of its own nominal quota.
+    """
     users = holders(run)
     found = _episodes(run, window)
     groups = Groups(found.holder)
@@ -88,7 +91,11 @@ def measure_latency(run: Run, window: Window) -> Iterator[Measurement]:
 
 
 def measure_owed(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the share of the window in which each quota was owed a resource, or null without quotas."""
+    """Yields, for each quota, the share of the window in which the quota was owed a resource.
+
+    A quota is owed a resource while it requests more than it holds and holds less than its nominal quota. The
+    value is null if there are no quotas.
+    """
     users = holders(run)
     found, span = _episodes(run, window), window.end - window.start
     owed: Ints = np.zeros(len(users), np.int64)

@@ -2,7 +2,7 @@
 
 Held and requested quantities are integrated from one change to the next. `useful`, `lost` and `idle_held` are
 sums over stints. A stint is a row of `stints.parquet`, which is a period in which pods held resources. Both
-computations are exact, in integer resource-microseconds, so the following holds for each owner:
+computations are exact, in integer resource-microseconds, so the following holds for each queue and user:
 
     allocated = useful + lost + idle_held + unfinished
 

@@ -62,7 +62,7 @@ class Shared(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """True if integrals and the results of jobs end at the same time."""
+        """True if sums over time and the results of jobs end at the same time, as for runs cut short."""
         return self.integrals == self.jobs
 
     def is_own(self, run: Run) -> bool:

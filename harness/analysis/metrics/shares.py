@@ -31,7 +31,8 @@ _FULL = 1 - 1e-6
 class Askers(NamedTuple):
     """The holders that have requests in each part of a period.
 
-    The period's times are divided into parts; see `harness.analysis.metrics.pieces`.
+    A holder is a quota, or a queue without a quota. The period's times are divided into parts; see
+    `harness.analysis.metrics.pieces`.
 
     Attributes:
         part: for each time, the number of its part.
@@ -83,16 +84,18 @@ class Askers(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """The shares of holders during a piece of time.
+    """The shares of the cluster that holders have during a period.
+
+    A holder is a quota, or a queue without a quota.
 
     Attributes:
-        holders: the numbers of the holders that request anything during the piece.
-        share: the share that each of these holders (rows) has at each time of the piece (columns).
+        holders: the numbers of the holders that request anything during the period.
+        share: the share of each of these holders (rows) at each time of the period (columns).
         ideal: the ideal shares in the same layout. If all holders always have their ideal share, this is the
             same array as `share`.
         even: for each time, True if all holders are known to have exactly their ideal share.
         holding: for each time, the number of holders that hold anything.
-        askers: the holders that request anything in each part of the piece.
+        askers: the holders that request anything in each part of the period.
     """
 
     holders: Ints
@@ -112,7 +115,7 @@ def changes_at_once(users: Sequence[Holder]) -> int:
 
 
 class Sharing:
-    """Computes the shares of a run's holders."""
+    """Computes the shares of the cluster that a run's quotas, and queues without a quota, have over time."""
 
     def __init__(self, run: Run) -> None:
         self._epochs = run.epochs
@@ -123,8 +126,9 @@ class Sharing:
         self._weights = [np.array([user.weight for user in users], np.float64) for users in holders_then(run)]
 
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
-        """Yields each piece with its shares, or None if no holder requests anything or no capacity is known.
+        """Yields each piece of time with its shares.
 
+        The shares are None if nothing is requested or no capacity is known.
         The ideal shares of several pieces are computed together, because computing them for a thousand times
         takes about as long as for ten times.
         """

@@ -21,7 +21,7 @@ class Event(NamedTuple):
     Attributes:
         kind: `Node`, `ClusterQueue` or `Cohort`.
         names: the names of the objects. Only events of nodes have several.
-        field: the field of the table of events.
+        field: the name of the changed field in the table of events.
         value: the lower quota in the resource's unit, or 0 for nodes.
         start, end: the times in microseconds since the origin. `end` is `OPEN` if the event has not ended.
         resource: the quota's resource, or "" for nodes.
@@ -69,7 +69,7 @@ class Quota(NamedTuple):
     """A quota that may be lower for a time.
 
     Attributes:
-        field: the field of the table of events.
+        field: the name of the quota's field in a table of events.
     """
 
     kind: str
