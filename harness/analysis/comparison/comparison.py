@@ -282,7 +282,11 @@ class Comparison:
         brief: bool = False,
         every_note: bool = False,
     ) -> str:
-        """Returns a table of metrics for a terminal; `brief` hides most notes unless `every_note` is true."""
+        """Returns a table of metrics for a terminal.
+
+        If `brief` is true, the table has only the most important metrics, and most notes are hidden unless
+        `every_note` is true.
+        """
         return text(self, metrics, scope, width, brief=brief, every_note=every_note)
 
     def markdown(self, *metrics: str, scope: str | None = "all", brief: bool = False) -> str:

@@ -48,7 +48,8 @@ class Distinction(NamedTuple):
 def summarized(distinctions: Iterable[Distinction]) -> list[str]:
     """Describes differences in sentences.
 
-    Objects that change in the same way share a sentence, at the position of the first of these objects.
+    Objects that change in the same way share one sentence. The sentences are in the order of their first
+    objects.
     """
     alike: dict[tuple[object, ...], list[Distinction]] = {}
     for each in distinctions:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def head_lines(head: Head, title: str = "") -> Iterator[str]:
-    """Yields the head for a terminal, followed by a blank line; nothing if the head is empty."""
+    """Yields the lines above a comparison's table, for a terminal.
+
+    A blank line comes last. If there is nothing to say, there are no lines.
+    """
     if title:
         yield printable(title)
     for group in head.groups:
@@ -24,7 +27,7 @@ def head_lines(head: Head, title: str = "") -> Iterator[str]:
 
 
 def head_markdown(head: Head, title: str = "") -> Iterator[str]:
-    """Yields the head as Markdown for a pull request."""
+    """Yields the text above a comparison's table as Markdown for a pull request."""
     if title:
         yield plain(title)
         yield ""
@@ -36,7 +39,7 @@ def head_markdown(head: Head, title: str = "") -> Iterator[str]:
 
 
 def head_html(head: Head) -> str:
-    """Returns the head as HTML for a notebook."""
+    """Returns the text above a comparison's table as HTML for a notebook."""
     from html import escape
 
     parts = [f"<p>{escape(head.title)}</p>"] if head.title else []

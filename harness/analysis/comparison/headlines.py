@@ -1,7 +1,7 @@
-"""Lists the headline metrics, whose p values a comparison corrects together, and the metrics in tables.
+"""Lists the metrics that tables show, and the headline metrics among them.
 
-Each metrics module declares which of its metrics appear in tables. Allocated time is left out, because it
-also grows when jobs repeat lost work.
+A comparison corrects the p values of all headline metrics together. Each metrics module declares which of its
+metrics appear in tables. Allocated time is left out, because it also grows when jobs repeat lost work.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def unseen(metrics: Iterable[str]) -> list[str]:
 
 
 def comes_first(measured: Measurement, values: Sequence[float | None], *, fullest: str) -> bool:
-    """Returns True if the brief table shows a metric.
+    """Returns True if the brief table, which terminals show by default, contains a metric.
 
     `values` has one value for each run. `fullest` is the resource that the baseline uses most.
     """

@@ -48,7 +48,7 @@ class Lack(NamedTuple):
 
     @property
     def partly(self) -> str:
-        """The number of twins that a mean covers, as text; "" if no twin or every twin lacks a value."""
+        """A text such as `over 3 of 5 twins`, if only some of the replays have a value; "" otherwise."""
         if not self.absent or self.absent == self.replays:
             return ""
         return f"over {self.replays - self.absent:,} of {self.replays:,} {self.called}"

@@ -80,7 +80,7 @@ def _selected(
 
 
 def says_something_new(comparison: Comparison, measured: Measurement) -> bool:
-    """Returns True if a headline adds information. Resource-hours do so only if capacities differ."""
+    """Returns False if a metric is redundant, as resource-hours are if all runs have equal capacities."""
     return not measured.metric.endswith(HOURS) or measured.resource in comparison.differing_capacities
 
 
@@ -171,8 +171,8 @@ def markdown(
 ) -> str:
     """Returns the comparison as Markdown for a pull request.
 
-    A brief comparison consists of the recommendation, the first warnings, the most important lines, the runs
-    that were stopped, the differences, the legend, and the prices, in this order.
+    A brief comparison consists of these parts, in this order: the recommendation, the first warnings, the
+    most important lines, the runs that were stopped, the differences, the legend, and the gains and losses.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:

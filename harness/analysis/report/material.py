@@ -122,7 +122,10 @@ class Material:
         ]
 
     def nominal_steps(self, lanes: Iterable[Lane]) -> list[list[Step]]:
-        """Returns, for each run, the lanes' total quota for `resource`, as steps on the time axis."""
+        """Returns, for each run, how the total quota of these lanes for `resource` changes over time.
+
+        Times are on the time axis.
+        """
         names = [name for lane in lanes for name in lane.holders]
 
         def own(cluster: Mapping[str, Any]) -> int | None:
@@ -220,7 +223,10 @@ class Material:
 
     @cached_property
     def lanes(self) -> list[Lane]:
-        """The holders that hold the most of `resource` in all runs together, and one lane for the others."""
+        """A lane for each of the quotas or queues that hold the most of `resource`, and one for the others.
+
+        The amounts of all runs are added up to find the largest.
+        """
         sums: dict[str, int] = {holder.name: 0 for run in self.runs for holder in holders(run)}
         for window, changes in zip(self.windows, self._moves, strict=True):
             for holder, amount in series.used(changes, window).items():
@@ -242,18 +248,18 @@ class Material:
 
     @cached_property
     def holder(self) -> str:
-        """The kind of holders that lanes represent: quotas, or queues if no run has quotas."""
+        """The word for what a lane represents: `quota`, or `queue` if no run has quotas."""
         known = any(holder.nominal is not None for run in self.runs for holder in holders(run))
         return QUOTA if known else QUEUE
 
     @property
     def places(self) -> Mapping[str, int]:
-        """Maps each holder to the index of its lane."""
+        """Maps the name of each quota, and of each queue without a quota, to the index of its lane."""
         return {holder: number for number, lane in enumerate(self.lanes) for holder in lane.holders}
 
     @cached_property
     def held(self) -> list[list[float]]:
-        """For each run, the mean amount of `resource` that each lane holds over the run's own window."""
+        """For each run, the mean amount of `resource` that each lane's jobs hold over the run's window."""
         found = []
         for window, changes in zip(self.windows, self._moves, strict=True):
             span = max(1, window.end - window.start)
@@ -276,9 +282,10 @@ class Material:
         return [Key(lane.name, lane.colour) for lane in self.lanes]
 
     def per_pixel(self, level: str, pixels: int, *, together: bool = False) -> list[pl.DataFrame]:
-        """Returns, for each run, its levels per pixel within its own window; see `reduction.per_pixel`.
+        """Returns the lowest, mean and highest level of each lane and pixel, for each run.
 
-        The results of all runs have the same axis.
+        A run's levels cover its own window. The results of all runs have the same time axis. See
+        `reduction.per_pixel`.
 
         Args:
             level: one of `harness.analysis.report.series.LEVELS`.
@@ -302,7 +309,7 @@ class Material:
         ]
 
     def over_all(self, level: str, *, together: bool = False) -> list[pl.DataFrame]:
-        """Returns each run's levels over its whole window, as a single pixel.
+        """Returns the lowest, mean and highest level of each series over a run's whole window, for each run.
 
         Each frame has a row for every series that ever had a level.
         """
@@ -344,7 +351,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def others(count: int) -> str:
-    """Returns the name of a lane that combines several holders."""
+    """Returns the name of a lane that combines several quotas or queues."""
     return "1 other" if count == 1 else f"{count:,} others"
 
 

@@ -1,4 +1,7 @@
-"""Computes step functions of what each holder holds, and of the number of its waiting jobs."""
+"""Computes how the amounts that each quota's jobs hold, and the numbers of waiting jobs, change over time.
+
+A queue without a quota counts like a quota. Both are called holders.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ LEVELS = ("allocated", "pending_jobs")
 
 
 def moves(run: Run, resource: str) -> pl.DataFrame:
-    """Returns how the levels of holders change, with the columns `time`, `holder` and one per level."""
+    """Returns the changes of held amounts and of numbers of waiting jobs.
+
+    The columns are `time`, `holder`, and the change of each quantity in `LEVELS`.
+    """
     behind = holder_behind(run)
     return (
         run.micros("timeline")
@@ -31,16 +37,20 @@ def moves(run: Run, resource: str) -> pl.DataFrame:
 
 
 def used(changes: pl.DataFrame, window: Window) -> Mapping[str, int]:
-    """Returns the resource-microseconds that each holder held within a window, from a result of `moves`."""
+    """Returns the resource-microseconds that the jobs of each holder held within a window.
+
+    `changes` is a result of `moves`.
+    """
     held = pl.col("allocated").cast(pl.Int128) * (window.end - pl.col("time"))
     sums = changes.filter(pl.col("time") < window.end).group_by("holder").agg(held.sum())
     return {holder: int(amount) for holder, amount in sums.iter_rows()}
 
 
 def levels(changes: pl.DataFrame, places: Mapping[str, int]) -> pl.DataFrame:
-    """Adds up the levels of the holders in each series, in the form that `per_pixel` expects.
+    """Returns the quantities of each series over time, in the form that `per_pixel` expects.
 
-    `changes` is the result of `moves`. `places` contains the number of each holder's series.
+    `changes` is the result of `moves`. `places` maps each holder to the number of its series. If a series has
+    several holders, their quantities are added up.
     """
     numbers = pl.col("holder").replace_strict(list(places), list(places.values()), return_dtype=pl.Int32)
     return (

@@ -54,7 +54,10 @@ class Waits(NamedTuple):
 
 
 def waits(material: Material) -> Waits:
-    """Returns the waits of each lane's jobs. If there are several lanes, the first group is all jobs."""
+    """Returns the waits of each lane's jobs, where a lane stands for a quota or queue.
+
+    If there are several lanes, the first group contains all jobs.
+    """
     names = [lane.name for lane in material.lanes]
 
     def of_lanes(run: Run) -> list[Waited]:

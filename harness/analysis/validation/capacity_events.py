@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The events that explain a record, and how much they reduce the error of waits.
+    """The events that explain why a record differs from a simulation, and how much of the error they explain.
 
     Attributes:
         rows: all events, in order of time.

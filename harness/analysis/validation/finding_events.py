@@ -23,7 +23,7 @@ _SHORTEST = 6 * HOUR
 
 
 class Tried(NamedTuple):
-    """Events, their simulation, and notes on why some findings give no event."""
+    """Events, the simulation with these events, and notes that explain why some findings lead to no event."""
 
     events: list[Event]
     simulated: History

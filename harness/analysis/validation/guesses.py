@@ -52,8 +52,9 @@ class Guesses:
         self._unit = unit
 
     def of(self, state: State) -> Iterator[Events]:
-        """Yields events that may explain why the agreement ends, the likeliest first.
+        """Yields events that may explain why the simulation ceases to agree with the record.
 
+        The likeliest events come first.
         If a job then runs only in the simulation, the cluster of the record lost capacity. If a job runs only
         in the record, that cluster got capacity back.
         """

@@ -57,7 +57,7 @@ class Objects(NamedTuple):
 
 
 def told(kind: str, name: str) -> str:
-    """Returns the name of an object as sentences use it."""
+    """Returns the name of an object for use in sentences, such as `ClusterQueue prod`."""
     if kind == QUEUE:
         return f"ClusterQueue {name}"
     if kind == NODES:

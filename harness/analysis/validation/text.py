@@ -1,4 +1,4 @@
-"""Writes a validation as text: the verdict, its figures, and the causes of the largest differences."""
+"""Writes a validation as text: the verdict, the errors, and the causes of the largest differences."""
 
 from __future__ import annotations
 

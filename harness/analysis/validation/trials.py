@@ -47,12 +47,12 @@ class State(NamedTuple):
 
     @property
     def is_outage(self) -> bool:
-        """True if the agreement ends because only the record evicts jobs."""
+        """True if simulation and record cease to agree because only the record evicts jobs."""
         return any(not each.amount for each in self.breaks)
 
     @property
     def worth(self) -> int:
-        """The length of the agreement, minus a penalty for each beginning and each end of an event."""
+        """How long simulation and record agree, minus a penalty for each begin and each end of an event."""
         return self.until - (2 * len(self.events) - self.open) * _PRICE
 
     @property
@@ -97,7 +97,10 @@ class Trials:
         return min(self.record.end, at + ahead)
 
     def examined(self, events: Events, at: int, ahead: int = _HORIZON) -> State:
-        """Compares the simulation with these events with the record, up to `at` plus `ahead`."""
+        """Finds out how long the simulation with these events agrees with the record.
+
+        The simulation is examined up to the time `at + ahead`.
+        """
         for (before, time), breaks in self._short.items():
             if time < at - TOLERANCE and _until(events, time + TOLERANCE) == before:
                 return State(events, time, breaks)

@@ -28,7 +28,7 @@ _CONVENTIONS = (
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields the facts on which the figures of the report are based."""
+    """Yields the traces, clusters, settings and conventions on which the report is based."""
     for what, tell in (("Trace", trace_lines), ("Cluster", cluster_lines)):
         alike: dict[tuple[str, ...], list[str]] = {}
         for name, run in zip(material.names, material.runs, strict=True):

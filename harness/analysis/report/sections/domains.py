@@ -48,7 +48,7 @@ class _Shown(NamedTuple):
 
 
 def blocks(material: Material) -> Iterator[Block]:
-    """Yields a chart for each level of each topology, with a panel for each domain."""
+    """Yields a chart for each level of each topology, such as racks, with a panel for each domain."""
     of_runs = material.of_runs(levels_of)
     known = dict.fromkeys((level.topology, level.name) for own in of_runs for level in own)
     if not known:

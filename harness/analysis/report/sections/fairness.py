@@ -113,13 +113,15 @@ def _excess(material: Material, found: Sequence[Deviation], width: int) -> Chart
 
 
 class Deviation(NamedTuple):
-    """How far the shares of a run's holders are from their ideal shares.
+    """How far the shares of a run's quotas are from their ideal shares.
+
+    A queue without a quota counts like a quota.
 
     Attributes:
         changes: the columns `series` (always 0), `time` and `level`. The level is half the sum of all
             absolute differences between shares and ideal shares. It is the share of the cluster that the
-            wrong holders have.
-        excess: each holder's mean share minus its mean ideal share over the run's window.
+            wrong quotas have.
+        excess: for each quota, `mean share - mean ideal share` over the run's window.
     """
 
     changes: pl.DataFrame
@@ -127,7 +129,7 @@ class Deviation(NamedTuple):
 
 
 def deviation(run: Run) -> Deviation:
-    """Computes how far the shares of a run's holders are from their ideal shares."""
+    """Computes how far the shares of a run's quotas are from their ideal shares."""
     users = holders(run)
     levels: list[pl.DataFrame] = []
     sums = [0] * len(users)

@@ -1,4 +1,4 @@
-"""The section with all figures, which contains the table of the comparison."""
+"""The section with the comparison's table of all metrics."""
 
 from __future__ import annotations
 
