@@ -48,6 +48,8 @@ class Ground(StrEnum):
 class Evidence(NamedTuple):
     """The evidence on which a difference is judged.
 
+    A twin is a replay of the same jobs whose arrivals are slightly shifted.
+
     Attributes:
         ground: the kind of evidence, or the reason why there is none.
         interval: the 95 % interval of the difference. None if it could not be computed.
@@ -62,6 +64,8 @@ class Evidence(NamedTuple):
 
 class Change(NamedTuple):
     """One run's value compared with the baseline's value.
+
+    A twin is a replay of the same jobs whose arrivals are slightly shifted.
 
     Attributes:
         difference: the run's value minus the baseline's value, over the twins in which both runs have a

@@ -46,7 +46,8 @@ class Comparison:
         baseline: the name of the run with which the others are compared; by default, the first run.
         chosen: a text for the output that explains why this run is the baseline. By default, the text says
             that the caller requested this run, or that it is the first run.
-        shake: the twins that are compared instead of the runs themselves; by default, none.
+        shake: the jitter and the number of twins, if twins are compared instead of the runs themselves. A
+            twin is a replay of the same jobs whose arrivals are slightly shifted.
         twins: the replayed twins of each run, in the order of the runs.
 
     Attributes:
@@ -58,7 +59,7 @@ class Comparison:
             a window.
         window: the window of metrics that are integrated over time. None if twins are compared, or if each
             run has its own window because arrivals differ.
-        shake: the twins that are compared; None if the runs themselves are compared.
+        shake: the jitter and the number of twins; None if the runs themselves are compared.
         twins: the twins of each run.
 
     Raises:
@@ -170,7 +171,10 @@ class Comparison:
         return [each[key].at_least if key in each else None for each in self._figures.measured]
 
     def lack(self, measured: Measurement, place: int) -> Lack:
-        """Returns how many replays of a run (the run itself or its twins) have no value of a metric."""
+        """Returns how many replays of a run have no value of a metric.
+
+        The replays are the twins if twins are compared, or else the run itself.
+        """
         return self._figures.lack(measured, place)
 
     def without_run_times(self, measured: Measurement, place: int) -> str:

@@ -33,7 +33,7 @@ class Group(NamedTuple):
 
 
 class Head:
-    """The facts about runs that a reader needs before the figures.
+    """The facts about the compared runs that a reader needs before the table of metrics.
 
     `chosen` says why the first run is the baseline.
 

@@ -1,6 +1,6 @@
 """Explains why a table shows `-` for some runs, and which replays a mean covers.
 
-A metric has no value if the replay had no such job or event, or if the metric was not measured.
+A metric has no value if the replay had no job or event to measure, or if the metric was not measured.
 """
 
 from __future__ import annotations

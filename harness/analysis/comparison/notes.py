@@ -210,9 +210,10 @@ def _about_lost_work(comparison: Comparison, listed: Sequence[Line]) -> Iterator
 
 
 def about_loops(run: Run) -> str | None:
-    """Describes the eviction loops of a run: their number, their queues, and the resource time they held.
+    """Describes how often a run's jobs got resources and lost them again without progress.
 
-    Returns None if there was no loop.
+    The text also names the queues of these jobs, and the resource-time that they held. It is None if this
+    never happened.
     """
     rows = run.metrics.filter(pl.col("metric").is_in(("disruption.ping_pong", "disruption.ping_pong_held")))
     often = {row["scope"]: row["value"] for row in rows.iter_rows(named=True) if not row["resource"]}

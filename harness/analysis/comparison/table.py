@@ -171,8 +171,8 @@ def markdown(
 ) -> str:
     """Returns the comparison as Markdown for a pull request.
 
-    A brief comparison consists of these parts, in this order: the recommendation, the first warnings, the
-    most important lines, the runs that were stopped, the differences, the legend, and the gains and losses.
+    A brief comparison begins with the recommendation, the first warnings and the most important lines. They
+    are followed by the runs that were stopped, the differences, the legend, and the gains and losses.
     """
     shown = lines(comparison, metrics, scope, brief=brief)
     if not shown:
