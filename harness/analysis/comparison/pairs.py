@@ -29,8 +29,8 @@ class Pairs:
         count: how many jobs are in all runs.
         jobs: the number of jobs in each run.
         rows: for each run, the rows of the common jobs in `jobs.parquet`, in the baseline's order of arrival.
-        same_arrivals: whether the same jobs arrive at the same times in all runs. If some runs were stopped
-            early, only the arrivals before that are compared.
+        same_arrivals: whether the same jobs arrive at the same times in all runs. A run that was stopped
+            early may lack the last jobs.
         shifts: for each run, the time from the baseline's origin to the run's origin, in microseconds. Add it
             to a time of the run to compare this time with a time of the baseline. It differs from 0 if the
             runs replay different windows of a trace. The shift is 0 if all common jobs arrive equally long

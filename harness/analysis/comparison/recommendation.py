@@ -82,7 +82,7 @@ class Recommendation(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """The answer as lines of text, with the gains and losses of the runs in `weighed`."""
+        """The recommendation as lines of text, with the gains and losses of the runs in `weighed`."""
         found = [self.sentence]
         for name in self.weighed:
             found += [f"The price of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]

@@ -1,1 +1,1 @@
-"""Explains the history of a job, of a queue, or of a moment, using only what a run recorded."""
+"""Explains the history of a job or queue, or the state at a moment, from the records of a run."""

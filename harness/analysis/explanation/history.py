@@ -1,4 +1,4 @@
-"""The history of one job: its events, cut into stretches at its evictions."""
+"""The history of one job: its events, divided into stretches at its evictions."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def filled_in(events: Sequence[Event]) -> list[Event]:
     """Completes the refusals among the events.
 
     If a policy records a repeated refusal without details, the details of the first refusal are added.
-    Recorded holders of resources are added to the other refusals.
+    If the policy recorded the queues that hold a missing resource, they are added to the other refusals.
     """
     found: list[Event] = []
     for event in events:

@@ -85,7 +85,7 @@ def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple
 
 
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
-    """Finds the jobs that wait after the given decisions, so they have neither quota nor resources.
+    """Finds the jobs that have neither quota nor resources after the given decisions, because they wait.
 
     `decisions` contains all decisions of a run up to a time, with times in microseconds. Rejected jobs are
     left out. The result also contains finished jobs whose pods were bound one by one.

@@ -105,7 +105,7 @@ class Holding:
 
 
 def holding(run: Run, window: Window) -> Holding:
-    """Returns the spans in which jobs and pods held something within a window, and its preemptions.
+    """Returns the spans in which jobs and pods held something, and the preemptions, within a window.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.

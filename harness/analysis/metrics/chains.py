@@ -65,8 +65,8 @@ def cascades(preemptions: pl.DataFrame, within: int) -> Cascades:
 def hits_back(preemptions: pl.DataFrame, within: int) -> HitsBack:
     """Counts the preemptions whose victim, or the victim's holder, had recently been a preemptor.
 
-    The attributes of the result have the exact definitions. Preemptions are in order, and `within` is the
-    longest time between the two preemptions, in microseconds.
+    See `HitsBack` for the exact definitions. Preemptions are in order, and `within` is the longest time
+    between the two preemptions, in microseconds.
     """
     # The key is the pair of victim and beneficiary or, if they are the same holder, the preempting job.
     latest: dict[tuple[str, str] | int, int] = {}

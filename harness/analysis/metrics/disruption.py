@@ -46,7 +46,10 @@ SHOWN = (
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the disruption metrics. Preemptions, loops and losses also have values by queue and quota."""
+    """Yields the disruption metrics.
+
+    Preemptions, evictions that repeat without progress, and losses also have values by queue and quota.
+    """
     pods = with_held(run, preempted_pods(run, window))
     each = preemptions(pods)
     yield from _counts(run, window, pods, each)

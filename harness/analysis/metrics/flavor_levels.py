@@ -1,6 +1,7 @@
 """Derives from a run's decisions how much quota of each flavor the jobs of each ClusterQueue hold.
 
 The module reads decisions, because `timeline.parquet` does not separate flavors.
+
 A job holds quota of the flavors in its admission until its pods have completed or are gone. If a job has no
 bound pod, it holds its quota until the quota is released; see `harness.analysis.metrics.quota_held`. Only
 runs of clusters in which a resource has several flavors need this module.
@@ -39,9 +40,8 @@ def flavor_pieces(
 ) -> Iterator[Piece]:
     """Yields how much quota the jobs of each ClusterQueue hold over time.
 
-    `cells` contains the resources and flavors of interest.
-
-    For `changes` and `turns`, see `harness.analysis.metrics.pieces.cut`.
+    `cells` contains the resources and flavors of interest. For `changes` and `turns`, see
+    `harness.analysis.metrics.pieces.cut`.
     """
     names = [level_of(cell) for cell in cells]
     found, users = _moves(run, window, cells), len(holders(run))

@@ -1,6 +1,7 @@
 """Computes the ideal shares of quotas: weighted max-min fairness over several resources.
 
 A queue without a quota counts like a quota. Both are called holders.
+
 The method is progressive filling. The levels of all holders rise together, in proportion to the holders'
 weights. Each holder consumes resources in the proportions of its demand, and stops when its demand is met.
 When a resource is exhausted, all holders that demand this resource stop as well, and the other holders
@@ -80,9 +81,9 @@ def total(cells: Floats) -> Floats:
 def ideal_shares(some: Sequence[Wants], lengths: Sequence[Sequence[int]]) -> list[Floats]:
     """Computes the ideal share of each holder at each time, for several tables of demands.
 
-    All tables have equal numbers of holders and resources.
-    The columns of each table form consecutive parts. `lengths` contains, for each table, the number of
-    columns in each part. The shares in one part do not depend on other parts.
+    All tables have equal numbers of holders and resources. The columns of each table form consecutive parts.
+    `lengths` contains, for each table, the number of columns in each part. The shares in one part do not
+    depend on other parts.
     """
     found = _shares(Wants.side_by_side(some), [length for of_table in lengths for length in of_table])
     return np.split(found, np.cumsum([sum(of_table) for of_table in lengths])[:-1], axis=1)

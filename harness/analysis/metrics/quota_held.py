@@ -1,10 +1,8 @@
 """Determines how much quota the jobs of each ClusterQueue or ElasticQuota hold over time.
 
-This includes the quota of evicted jobs until it is released.
-
-An evicted job with a bound pod holds its quota until its last pod is gone, and timelines record that time. An
-evicted job without a bound pod is gone immediately, but its quota is released only after the policy's
-`evictionLatency`.
+This includes the quota of evicted jobs until it is released. An evicted job with a bound pod holds its quota
+until its last pod is gone, and timelines record that time. An evicted job without a bound pod is gone
+immediately, but its quota is released only after the policy's `evictionLatency`.
 """
 
 from __future__ import annotations

@@ -128,9 +128,9 @@ class Sharing:
     def of(self, found: Iterable[Piece]) -> Iterator[tuple[Piece, Shares | None]]:
         """Yields each piece of time with its shares.
 
-        The shares are None if nothing is requested or no capacity is known.
-        The ideal shares of several pieces are computed together, because computing them for a thousand times
-        takes about as long as for ten times.
+        The shares are None if nothing is requested or no capacity is known. The ideal shares of several
+        pieces are computed together, because computing them for a thousand times takes about as long as for
+        ten times.
         """
         waiting: list[tuple[Piece, _Begun | None]] = []
         for piece in found:

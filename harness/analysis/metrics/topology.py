@@ -22,7 +22,7 @@ _SAYS = {"placed": '"spans":{', "unplaced": '"unplaced":true', "was": '"lacks":"
 
 
 def measure(run: Run, window: Window) -> Iterator[Measurement]:
-    """Yields the number of domains per job, the share of jobs in several domains, and waits for a place."""
+    """Yields the number of domains per job, the share of jobs in several domains, and waits for domains."""
     if not _any_answers(run, window):
         return
     answers = _answers(run, window)

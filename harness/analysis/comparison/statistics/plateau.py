@@ -55,9 +55,8 @@ def memory(values: NDArray[np.float64], blocks: int) -> float:
     """Returns the factor by which correlation between blocks increases the standard error of the mean.
 
     The error is estimated three times: from `blocks` blocks, from half as many, and from twice as many. The
-    result is `largest estimate / estimate from blocks blocks`. If blocks are independent, the estimates
-    differ only by chance, so the largest one is a safe choice. The series must have at least `2 * blocks`
-    values.
+    result is `largest estimate / first estimate`. If blocks are independent, the estimates differ only by
+    chance, so the largest one is a safe choice. The series must have at least `2 * blocks` values.
     """
     means = _means(values, 2 * blocks)
     squares = []

@@ -55,7 +55,7 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     """Returns Student's interval of paired differences.
 
     If all pairs differ by the same amount, the interval is a point, and no test is needed. The p value is
-    then 1 for no difference, and 0 otherwise. However, if there are fewer than `ALIKE` pairs, a sign test
+    then 1 if this amount is 0, and 0 otherwise. However, if there are fewer than `ALIKE` pairs, a sign test
     gives a p value that is too large for a verdict.
 
     Args:
