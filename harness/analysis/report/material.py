@@ -32,7 +32,7 @@ _FURTHER = ("disruption.lost_of_allocated", "fairness.jain_share", "fairness.jai
 
 
 class Lane(NamedTuple):
-    """A series in charts, which stands for one holder, or for all holders without a series of their own.
+    """A series in charts, which stands for one quota or queue, or for all without a series of their own.
 
     Attributes:
         name: the displayed name, which is printable, short and unique.

@@ -99,9 +99,8 @@ def slowdowns(material: Material) -> Waits:
 def waits_by_size(material: Material) -> Waits:
     """Groups the waits of jobs by the requested amount of the resource that charts show.
 
-    The largest request in a group is at most 1, 2, 4, 8 and so on. Groups without jobs in any run are left
-    out, and the group with the smallest requests comes first. Runs that do not record requests have no
-    groups.
+    The groups contain requests of up to 1, 2, 4, 8 and so on. Groups without jobs in any run are left out.
+    The group with the smallest requests comes first. Runs that do not record requests have no groups.
     """
     column, unit = f"request.{material.resource}", shown_in(material.resource)
 

@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 
 
 class Record:
-    """A record, with which simulations are compared.
+    """A record of what happened in a cluster, with which simulations are compared.
 
     A job without a ClusterQueue has the queue "". The record's end is in microseconds since the origin.
 
@@ -106,7 +106,7 @@ class Record:
         return sorted(found)
 
     def lost(self, simulated: History, since: int, until: int) -> dict[int, frozenset[str]]:
-        """Maps each time to the jobs that only the record evicts then."""
+        """Maps each time to the jobs that the record evicts at that time, but the simulation does not."""
         found = {
             time: jobs - simulated.evicted.get(time, frozenset())
             for time, jobs in self.history.evicted.items()

@@ -43,10 +43,10 @@ _CONFIRMED = 6 * HOUR
 
 
 class Part(NamedTuple):
-    """The events of one object.
+    """The events that change the capacity of one object, such as a queue.
 
     Attributes:
-        name: the name of the object for people.
+        name: the object's name, for use in texts.
         error: the mean absolute error of waits if only these events are replayed, in microseconds.
     """
 
@@ -64,7 +64,7 @@ class Explained:
         parts: the events by object, with the object that explains most first.
         before: the mean absolute error of waits without events, in microseconds.
         after: the same error with all events.
-        notes: sentences about the progress of the search, and about findings that give no event.
+        notes: sentences about the progress of the search, and about findings that lead to no event.
     """
 
     rows: Sequence[Row]

@@ -84,7 +84,10 @@ class Errors:
 
 
 def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
-    """Returns the errors of all or some jobs of `pairs_of`. For `short`, see `is_short`."""
+    """Returns the errors of the jobs in `pairs`, which are rows of the table that `pairs_of` returns.
+
+    For `short`, see `is_short`.
+    """
     both = pairs.filter(pl.col("error").is_not_null())
     size = pl.col("error").abs()
     tenth = pl.max_horizontal(pl.col("wait") / 10, pl.lit(SECOND))
@@ -122,9 +125,9 @@ def errors_of(pairs: pl.DataFrame, *, short: bool = False) -> Errors:
 
 
 def by_group(pairs: pl.DataFrame, group: str, *, short: bool = False) -> Iterator[tuple[str, Errors]]:
-    """Returns the errors of each group of jobs by a column, with the largest groups first.
+    """Divides jobs into groups by the values of a column, and returns the errors of each group.
 
-    Hours, priorities and sizes are in their own order.
+    The largest groups come first. However, groups by hour, priority or size are sorted by this value.
     """
     parts = [(str(key[0]), part) for key, part in pairs.sort(group).group_by(group, maintain_order=True)]
     if group == "size":

@@ -54,9 +54,8 @@ class Guesses:
     def of(self, state: State) -> Iterator[Events]:
         """Yields events that may explain why the simulation ceases to agree with the record.
 
-        The likeliest events come first.
-        If a job then runs only in the simulation, the cluster of the record lost capacity. If a job runs only
-        in the record, that cluster got capacity back.
+        The likeliest events come first. If a job then runs only in the simulation, the recorded cluster lost
+        capacity. If a job runs only in the record, the recorded cluster got capacity back.
         """
         simulated = self._trials.played(state.events, self._trials.horizon(state.until))
         lost = self._record.lost(simulated, state.until, state.until + TOLERANCE)

@@ -66,7 +66,7 @@ def told(kind: str, name: str) -> str:
 
 
 def objects_of(trace: Trace, cluster: Cluster, run: Run) -> Objects:
-    """Returns the trees of ClusterQueues and the groups of nodes that jobs select, or else the cluster."""
+    """Returns the cohort trees and the groups of nodes that jobs select, or else the whole cluster."""
     names = run.micros("jobs").select("job_id").collect()["job_id"].to_list()
     queues: Mapping[str, Any] = run.info["cluster"]["queues"]
     cohorts: Mapping[str, Any] = run.info["cluster"]["cohorts"]

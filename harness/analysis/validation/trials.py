@@ -52,7 +52,7 @@ class State(NamedTuple):
 
     @property
     def worth(self) -> int:
-        """How long simulation and record agree, minus a penalty for each begin and each end of an event."""
+        """How long simulation and record agree, minus a penalty for each start and each end of an event."""
         return self.until - (2 * len(self.events) - self.open) * _PRICE
 
     @property
