@@ -69,7 +69,7 @@ def test_what_is_better_and_in_nothing_worse_is_to_be_taken(replayed: Callable[.
     assert " of the requested cpu served instead of " in price[0]
     assert price[1].startswith("waited: better, 95 of 100 jobs start within ")
     assert price[3] == "disrupted: equal"
-    assert found.lines == [found.sentence, "The price of “many”:", *(f"  {each}" for each in price)]
+    assert found.lines == [found.sentence, "Gains and losses of “many”:", *(f"  {each}" for each in price)]
     found = told(many, few)
     assert found.sentence == f"{start}keep “many”: no other run is better by any judged metric."
     assert found.lines == [found.sentence]

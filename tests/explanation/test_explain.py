@@ -89,7 +89,7 @@ def test_an_admission_tells_whom_it_waits_for_and_when_the_job_starts(
         "0d 00:00:05  submitted to queue default: 1 pod, priority 0",
         "0d 00:00:05  it preempts job victim of queue default (Rule)",
         "0d 00:00:05  admitted; it starts when the evicted jobs are gone",
-        "0d 00:00:35  1 pod started: the resources for its admission are free",
+        "0d 00:00:35  1 pod started, because the resources for the job are free",
         "0d 00:00:45  1 pod finished",
     ]
     assert lines(run, "next", at="0d 00:00:20")[3] == "  at 0d 00:00:20 it held quota"

@@ -85,7 +85,7 @@ class Recommendation(NamedTuple):
         """The recommendation as lines of text, with the gains and losses of the runs in `weighed`."""
         found = [self.sentence]
         for name in self.weighed:
-            found += [f"The price of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]
+            found += [f"Gains and losses of {_quoted(name)}:", *(f"  {price}" for price in self.prices[name])]
         return found
 
 

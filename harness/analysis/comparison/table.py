@@ -225,7 +225,7 @@ def markdown_table(names: Sequence[str], shown: Sequence[Line]) -> list[str]:
 
 def _prices(answer: Recommendation) -> Iterator[str]:
     for name in answer.weighed:
-        yield from ("", f"The price of {plain(name)}:", "")
+        yield from ("", f"Gains and losses of {plain(name)}:", "")
         yield from (f"- {plain(price)}" for price in answer.prices[name])
 
 

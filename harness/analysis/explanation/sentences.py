@@ -35,7 +35,7 @@ class Sentences:
             case "admit":
                 return self._admitted(event)
             case "start":
-                return f"{pods(event.pods)} started: the resources for its admission are free"
+                return f"{pods(event.pods)} started, because the resources for the job are free"
             case "bind":
                 return f"{pods(event.pods)} bound to {_nodes(event.nodes)}{_together(event.figures)}"
             case "nominate":

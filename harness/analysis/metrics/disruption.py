@@ -35,11 +35,11 @@ SHOWN = (
     Shown("disruption.preemptions", "what each preemption cost", brief=True),
     Shown(
         "disruption.preemptions_per_1000_jobs",
-        "what each preemption cost, and how long jobs are",
+        "what each preemption cost, and how long jobs run",
         DISRUPTED,
         last=True,
     ),
-    Shown("disruption.failures_per_1000_jobs", "what each failure cost, and how long jobs are", alarm=True),
+    Shown("disruption.failures_per_1000_jobs", "what each failure cost, and how long jobs run", alarm=True),
     Shown("disruption.lost", "how many jobs lost work", DISRUPTED, brief=True),
     Shown("disruption.lost_before", "how many jobs lost work"),
 )

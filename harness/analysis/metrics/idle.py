@@ -44,7 +44,7 @@ SHOWN = (
         "whether quota is kept free for other jobs, and waits under plugins that report no cause",
         brief=True,
     ),
-    Shown("idle.fragmented", "which jobs could move to make these jobs fit", brief=True),
+    Shown("idle.fragmented", "which running jobs could move to make room for waiting jobs", brief=True),
     Shown("idle.policy", "why the policy lets jobs wait, and jobs that start within the minute", brief=True),
 )
 

@@ -16,9 +16,9 @@ from harness.plugins.measurement import Measurement, Window
 from harness.runs.run import Run
 
 SHOWN = (
-    Shown("jobs.unfinished", "how much of their work is done", alarm=True),
-    Shown("jobs.rejected", "why they were refused", alarm=True),
-    Shown("jobs.at_start", "how much of their work was done"),
+    Shown("jobs.unfinished", "how much of the unfinished jobs' work is done", alarm=True),
+    Shown("jobs.rejected", "why the jobs were rejected", alarm=True),
+    Shown("jobs.at_start", "how much of their work these jobs had done before"),
 )
 
 

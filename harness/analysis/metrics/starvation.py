@@ -22,7 +22,7 @@ _TIMES = 10
 _LATEST = 7 * DAY
 """A job also starves if it first starts more than this long after its submission, however long it runs."""
 
-SHOWN = (Shown("starvation", "how late these jobs are", WAITED),)
+SHOWN = (Shown("starvation", "how late the starved jobs are", WAITED),)
 
 
 def measure(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:

@@ -68,11 +68,11 @@ SHOWN = (
         WAITED,
         brief=True,
     ),
-    Shown("wait.never_started", "how long these jobs have waited", alarm=True),
+    Shown("wait.never_started", "how long the jobs that never started have waited", alarm=True),
     Shown(
         "delay.mean", "whether many jobs are slightly late or a few jobs are very late", WAITED, brief=True
     ),
-    Shown("slowdown.bounded.mean", "long jobs, because short ones dominate it", WAITED),
+    Shown("slowdown.bounded.mean", "long jobs, because short jobs dominate the mean", WAITED),
 )
 
 _WITHIN = {"1m": MINUTE, "10m": 10 * MINUTE, "1h": HOUR, "4h": 4 * HOUR}

@@ -30,7 +30,7 @@ _UNRELATED = 0.3
 _MOST_MORE = 0.5
 """If total waits differ by more than this fraction of the recorded waits, the verdict is poor."""
 _TIMES = 3
-_POOR = "poor: the simulation does not behave as this cluster did"
+_POOR = "poor: the simulation behaves differently from the recorded cluster"
 
 
 class Difference(NamedTuple):
@@ -162,15 +162,15 @@ class Validation:
         if unrelated or (abs(times - 1) > _MOST_MORE and not alike):
             word = _POOR
         elif share >= _CLOSE and (ranked or found.within_tenth == 1):
-            word = "close: the simulation gives the waits that the cluster had"
+            word = "close: the simulated waits are close to the recorded waits"
         elif share >= _NEAR or (ranked and most_start):
-            word = "fair: the simulation matches many waits of the cluster, but not all"
+            word = "fair: many of the simulated waits are close to the recorded waits, but not all"
         else:
             word = _POOR
         if times > _TIMES:
             total = f"{times:.0f} times as long in total"
         elif abs(times - 1) < 0.005 or alike:
-            total = "as long in total"
+            total = "equally long in total"
         else:
             total = f"{abs(times - 1):.0%} {'longer' if times > 1 else 'shorter'} in total"
         return f"{word}; {found.told}; {'their ' if found.unstarted else ''}waits are {total}"

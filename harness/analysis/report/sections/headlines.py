@@ -66,7 +66,7 @@ def blocks(material: Material) -> Iterator[Block]:
     if answer is not None:
         yield Text(answer.sentence, lead=True)
         for name, price in answer.prices.items():
-            yield Points(list(price), title=f"The price of {name}")
+            yield Points(list(price), title=f"Gains and losses of {name}")
     ended = [
         f"{name}: {run.stopped.told()}"
         for name, run in zip(material.names, material.runs, strict=True)
