@@ -161,7 +161,7 @@ def test_a_wait_says_what_was_short_and_who_held_it(kueue: Run) -> None:
     assert "(FailedAfterNomination); kept free for jobs ahead of it: 2 cpu for job mine; " in turned_down
     assert "; short of 2 cpu" in turned_down
     assert "short of 2 cpu, requesting 4 cpu; b used 0 of 2 cpu; all queues of all used 2 of 4 cpu" in line
-    assert line.endswith("most cpu held by a 2")
+    assert line.endswith("most cpu is held by a 2")
 
 
 def test_what_queues_keep_by_lending_limits_is_told_apart(write_trace: WriteTrace, tmp_path: Path) -> None:
@@ -708,7 +708,7 @@ def test_holders_are_those_of_the_flavor_that_is_short(write_trace: WriteTrace, 
     )
     run = replayed(trace, yaml.safe_dump_all(docs), tmp_path, plugin="kueue-classic")
     told = [line for line in lines(run, "last") if " waits (" in line]
-    assert "most cpu of f held by b 2" in told[0]
+    assert "most cpu of f is held by b 2" in told[0]
     later = [line for line in told if "all queues of all used 0 of 2 cpu of f" in line]
     assert later
     assert not any("held by" in line for line in later)

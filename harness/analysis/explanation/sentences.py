@@ -43,7 +43,7 @@ class Sentences:
                 text = f"{_nodes(event.nodes)} {freed} being freed for {pods(event.pods)}"
                 return f"{text}{_once_gone(event.figures)}"
             case "unnominate":
-                return f"the node chosen for {pods(event.pods)} is given up"
+                return f"the nomination of a node for {pods(event.pods)} is withdrawn"
             case "preempt" | "evict":
                 return self._evicted(event)
             case "gone":
@@ -101,7 +101,7 @@ class Sentences:
     def _holders(self, event: Event) -> Iterator[str]:
         for label, holders in event.holders.items():
             held = ", ".join(f"{queue} {self._units.amount(label, amount)}" for queue, amount in holders)
-            yield f"most {self._units.kind(label)} held by {held}"
+            yield f"most {self._units.kind(label)} is held by {held}"
 
     def _in_the_way(self, figures: Figures) -> Iterator[str]:
         if figures.ahead:
@@ -208,10 +208,10 @@ class Sentences:
         if figures.local_queues:
             yield _local_queues(figures).removeprefix("; ")
         if figures.criterion:
-            among = f" of {figures.candidates:,} candidates" if figures.candidates > 1 else ""
-            yield f"{figures.node or 'the node'} was chosen by: {figures.criterion}{among}"
+            among = f" among {figures.candidates:,} candidates" if figures.candidates > 1 else ""
+            yield f"{figures.node or 'the node'} was chosen{among}, by this criterion: {figures.criterion}"
         if figures.pdb_violations:
-            yield f"{figures.pdb_violations:,} victims break a disruption budget"
+            yield f"{figures.pdb_violations:,} evictions violate a disruption budget"
 
     def _states(self, figures: Figures, labels: Sequence[str]) -> Iterator[str]:
         for name in figures.usage:
