@@ -390,9 +390,9 @@ def test_chains_add_up_to_the_metric(report: Report, runs: list[harness.Run]) ->
     assert isinstance(longest, Points)
     (chain,) = longest.items
     links = [
-        part.split(" made way for ")
+        part.split(" was preempted for ")
         for part in chain.removeprefix("rough: ").split(", ")
-        if " made way for " in part
+        if " was preempted for " in part
     ]
     assert len(links) == min(6, value["cascade_depth.max"] + 1)
     assert all(victim == then for (victim, _), (_, then) in itertools.pairwise(links))

@@ -42,7 +42,7 @@ SHOWN = (
     Shown("fairness.jain_share", "how far all quotas are below their ideal shares"),
     Shown(
         "fairness.jain_share_daily",
-        "how far all quotas are below their ideal shares, and what evens out within a day",
+        "how far all quotas are below their ideal shares, and differences that even out within a day",
     ),
     Shown("fairness.gini_share_daily", "which queues have more, and differences that even out within a day"),
 )

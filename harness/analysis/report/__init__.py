@@ -60,7 +60,7 @@ _BUILT_IN = (
     (
         "disruption",
         "What was preempted, and why",
-        "preemptions over time by reason, and how they led to others",
+        "preemptions over time by reason, and how they led to further preemptions",
     ),
     ("gantt", "Job by job", "every job as a bar, for small runs"),
     ("metrics", "All figures", "the metrics of all runs in one table"),

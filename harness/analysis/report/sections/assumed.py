@@ -22,7 +22,7 @@ _CONVENTIONS = (
     "A wait is from submission to first progress. Percentiles interpolate linearly between order statistics.",
     "If a job had not started or finished when a replay ended, its time so far is used and marked ≥.",
     "Hours waited are `mean wait * number of jobs`. Other charts of waits show only ended waits.",
-    "A preemption is one job that loses its resources to another job at one time, with any number of pods.",
+    "If a job loses several pods to another job at one time, this counts as one preemption.",
     "If all runs have equal arrivals, utilization, fairness and quota cover a window that all runs share.",
 )
 

@@ -50,7 +50,7 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_words(material, counted, names),
         draw=lambda width: _chart(material, counted, keys, width),
         keys=keys,
-        note="A preemption is one job that loses its resources to another job, with any number of pods."
+        note="If a job loses several pods to another job at one time, this counts as one preemption."
         + material.own_jobs,
     )
     yield from _chains(material)
@@ -98,7 +98,7 @@ def _chains_of(run: Run) -> _Chains:
         at = before[at]
     chain.reverse()
     names = run.scan("jobs").select("job_id").collect()["job_id"]
-    told = [f"{names[row['job']]} made way for {names[row['by']]}" for row in chain[:_LINKS]]
+    told = [f"{names[row['job']]} was preempted for {names[row['by']]}" for row in chain[:_LINKS]]
     more = [f"{len(chain) - _LINKS:,} more"] if len(chain) > _LINKS else []
     span = format_duration(chain[-1]["time"] - chain[0]["time"])
     return _Chains(depths, f"{', '.join([*told, *more])}, within {span}")

@@ -18,7 +18,9 @@ from harness.runs.run import Run
 
 MOST_JOBS = 60
 _TICK = "A tick marks the submission of a job."
-_PALE = "In pale spans, a job makes no progress (it waits for pods of its gang, restores, or terminates)."
+_PALE = (
+    "In pale spans, a job waits for pods of its gang, restores its state, or terminates, without progress."
+)
 _CROSS = "A cross marks an eviction that threw progress away."
 
 

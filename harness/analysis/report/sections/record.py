@@ -68,7 +68,7 @@ def blocks(material: Material) -> Iterator[Block]:
         draw=lambda width: charts.record.over_time(material, keys, medians, width),
         keys=[replace(key, line=True) for key in keys],
         note=f"Each point is the median error of jobs submitted in one of {_BINS} equal parts of the time. "
-        "Above zero, the simulation starts them later than recorded.",
+        "Above zero, the simulation starts these jobs later than recorded.",
     )
 
 
