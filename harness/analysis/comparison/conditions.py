@@ -52,7 +52,8 @@ class Check(NamedTuple):
         run: the name of the run.
         value: the value of that run.
         baseline: the baseline's value; None if there is only one run.
-        holds: True if the condition holds, so that the check fails; None if the twins don't decide it.
+        holds: True if the condition holds, so that the check fails. None if the interval over twins does not
+            decide it.
         text: a sentence with the value and what it is compared with.
     """
 

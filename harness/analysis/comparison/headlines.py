@@ -67,7 +67,7 @@ UNSEEN: Mapping[str, str] = {each.metric: each.unseen for each in _SHOWN}
 
 
 def unseen(metrics: Iterable[str]) -> list[str]:
-    """Returns a sentence for each metric in `UNSEEN`, which warns what the metric does not show."""
+    """Returns a sentence for each metric in `UNSEEN` that says what the metric does not show."""
     return [
         f"{metric} does not show {UNSEEN[metric]}" for metric in dict.fromkeys(metrics) if metric in UNSEEN
     ]

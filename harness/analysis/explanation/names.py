@@ -17,7 +17,7 @@ OTHER_IDS = "_job_id"
 
 
 def job_named(jobs: pl.DataFrame, name: str) -> str:
-    """Returns the `job_id` of the job with this name, which is its `job_id` or its id in another system.
+    """Finds a job by its `job_id` or by its id in another system, and returns its `job_id`.
 
     Raises:
         RunError: no job has this name, or several jobs have this id in another system.

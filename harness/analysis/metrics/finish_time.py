@@ -43,6 +43,8 @@ TOLERATED = 1.05
 class Sharing(NamedTuple):
     """The times of a quota's jobs in the shared run, compared with a run that contains only these jobs.
 
+    The shared run contains the jobs of all quotas.
+
     Attributes:
         ratios: the time in the shared run divided by the time alone, for each job that finished in both runs.
             A job's time runs from its submission to its end.
@@ -58,7 +60,7 @@ class Sharing(NamedTuple):
 
 
 def sharing(run: Run, alone: Mapping[str, Run]) -> dict[str, Sharing]:
-    """Compares how long each quota's jobs take in the shared run and in a run that contains only these jobs.
+    """Compares how long each quota's jobs take in a run of all jobs and in a run that has only these jobs.
 
     `run` has the jobs of all quotas. `alone` maps each quota to the run with only its jobs.
     """

@@ -233,7 +233,7 @@ def holder_behind(run: Run) -> Mapping[str, str]:
 
 
 def turns_of(run: Run) -> list[int]:
-    """Returns the times at which quotas, weights or capacities change."""
+    """Returns the times at which the cluster's quotas, weights or capacities change, in order."""
     return [begin for begin, _ in run.epochs[1:]]
 
 

@@ -43,7 +43,8 @@ class Errors:
         absolute_p90: the 90th percentile of the absolute error.
         within_minute, within_ten_minutes: the share of all jobs with at most this error. The second is None
             if the record is short.
-        within_tenth: the share of all jobs whose error is at most a tenth of the recorded wait, or a second.
+        within_tenth: the share of all jobs whose error is at most a tenth of the recorded wait, or at most a
+            second.
         rank: Spearman's correlation of waits, or None if all waits of either run are equal.
         recorded_wait, simulated_wait: the sums of waits.
         recorded_evictions, simulated_evictions: the sums of evictions.
