@@ -27,7 +27,7 @@ def node_distinctions(base: Info, other: Info) -> Iterator[Distinction]:
     """Yields the differences between the nodes of two clusters.
 
     A kind of nodes may be added, removed or changed, and nodes may move from one kind to another. A label
-    with very many values, such as a host name, does not define kinds of nodes. Its values are compared
+    with very many values, such as a serial number, does not define kinds of nodes. Its values are compared
     separately. The arguments are results of `node_kinds`.
     """
     left_out = {*base["labels"], *other["labels"]}

@@ -18,7 +18,7 @@ COLUMNS = ("metric", "scope", "resource", "unit", "better")
 
 
 def cluster_size(run: Run) -> dict[str, Any]:
-    """Returns the `cluster` entry of `run.json`, without the lists of the cluster's objects and resources."""
+    """Returns the `cluster` entry of `run.json`, without its large fields `content` and `allocatable`."""
     return {key: value for key, value in run.info["cluster"].items() if key not in ("content", "allocatable")}
 
 

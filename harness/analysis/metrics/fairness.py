@@ -163,7 +163,7 @@ class _Owed:
 
 
 def measure_slowdowns(run: Run, window: Window, only: pl.Series | None = None) -> Iterator[Measurement]:
-    """Yields Jain's index and the Gini coefficient of the mean slowdowns of quotas.
+    """Yields Jain's index of the quotas' mean slowdowns, and the ratio of the largest to the smallest mean.
 
     A queue without a quota counts like a quota. Jobs that are still running may raise or lower both values.
     `only` says for each job whether it counts.
