@@ -18,7 +18,7 @@ class AfterCycle:
         self._admissions = 0  # the position of the next admission among the events at this time
 
     def then(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
-        """Calls `follow(*about)` immediately or, if a cycle is running, at its end."""
+        """Calls `follow(*about)` immediately. If a cycle is running, calls it when the cycle ends."""
         if self.cycling:
             self._afterwards.append((follow, about))
         else:
@@ -27,8 +27,8 @@ class AfterCycle:
     def admitted(self, follow: Callable[[*_Ts], None], *about: *_Ts) -> None:
         """Calls `follow(*about)` for an admission, before all other events at this time.
 
-        Workloads that are evicted at the same time therefore still hold their quota, because evictions
-        complete after the cycle.
+        Evictions complete after the cycle. During this call, workloads that are evicted at the same time
+        therefore still hold their quota.
         """
         if self.cycling:
             self._afterwards.insert(self._admissions, (follow, about))
@@ -37,7 +37,7 @@ class AfterCycle:
             follow(*about)
 
     def later(self) -> None:
-        """Records that time has passed within a cycle. Admissions then come after all earlier events."""
+        """Records that time has passed within a cycle. Later admissions come after all earlier events."""
         self._admissions = len(self._afterwards)
 
     def end(self) -> None:

@@ -96,9 +96,9 @@ class Binder:
             flavors: for each pod set, the flavor of each resource.
             counts: for each pod set that was admitted with only some of its pods, the number of these pods.
             placed: the places of pods in topologies. The pods of a pod set get the places in order. Pods of
-                an incomplete slice may get no place. They then run on any node of the flavor.
-            at: when to create the pods, if this is later than now.
-            running: the pods of the job that are already running, with their Pods.
+                an incomplete slice may get no place. Such pods run on any node of the flavor.
+            at: the time at which to create the pods. If it has passed, they are created immediately.
+            running: the Pod objects of the pods that are already running, by their number in the job.
         """
         if at > self._now:
             self._put_off[job.index] = (at, partial(self._make, job, flavors, counts, placed))
@@ -263,7 +263,7 @@ class Binder:
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of a namespace that have topology places and aren't terminating."""
+        """Returns True if a namespace has pods with topology places on the node that aren't terminating."""
         there = self._scheduler.cache.by_name.get(node)
         return there is not None and any(
             not pod.terminating
@@ -314,7 +314,7 @@ class Binder:
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:
-        """Returns why pods with these flavors would not fit even on empty nodes, or "" if they fit."""
+        """Returns the reason why pods with these flavors do not fit on empty nodes, or "" if they fit."""
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
@@ -374,11 +374,11 @@ class BoundPods:
         self._binder = binder
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of a namespace, apart from terminating pods."""
+        """Returns True if a namespace has pods with topology places on the node that aren't terminating."""
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes of these pods. If all pods leave, these include the workload's assigned nodes."""
+        """Returns the nodes of these pods. If all pods leave, also returns the workload's assigned nodes."""
         nodes = self._binder.nodes_of(workload.job, pods)
         if len(pods) < workload.job.pods:
             return nodes

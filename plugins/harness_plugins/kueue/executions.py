@@ -116,7 +116,7 @@ class Executions:
             self._pods_ready.told_to_go(workload)
 
     def preempted(self, workload: Workload, preemptor: Workload, now: int) -> int:
-        """Stops a preempted workload, and returns how many rounds its eviction loop has had."""
+        """Stops a preempted workload, and returns the number of this eviction in its eviction loop."""
         execution = self._known[workload]
         held = now - workload.reserved
         execution.round = self.evictions.begin(execution.round, preemptor, held, now)
@@ -133,7 +133,7 @@ class Executions:
         return execution is not None and execution.holding
 
     def goes_for_nobody(self, workload: Workload, now: int) -> None:
-        """Stops a workload that is evicted without a preemptor. This is not a round of an eviction loop."""
+        """Stops a workload that is evicted without a preemptor. Eviction loops do not count this eviction."""
         self._known[workload].round = None
         self.told_to_go(workload, now)
 
@@ -156,7 +156,7 @@ class Executions:
         execution.leaving = execution.holding = False
 
     def released(self, workload: Workload, now: int) -> None:
-        """Ends an admission when the quota is released. The pods of a deactivated workload stay for now."""
+        """Ends an admission when the quota is released. The pods of a deactivated workload keep running."""
         self.times.gone(workload, now)
         if self._pods_ready is not None and self._pods_ready.holds(workload):
             self._pods_ready.gone(workload)

@@ -150,7 +150,10 @@ def _previews(
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns a function that finds jobs that can never start, with or without fair sharing."""
+    """Returns a function that tells why a job can never start, or None if it can.
+
+    The function gives the same results for both Kueue policies.
+    """
     gates = _gates(cluster, options)
     judge = _verdicts(cluster, gates, _binder(cluster))
 

@@ -64,7 +64,8 @@ class Settings:
 
     Attributes:
         also: flavor-resources that are in use although no queue has quota for them.
-        crashes: the record of crashes of the release, or None if the release does not crash.
+        crashes: records the crashes that occur in this release of Kueue, or None if the release does not
+            crash.
     """
 
     gates: Gates
@@ -132,11 +133,11 @@ class Machinery:
         self.within_quota = shortcuts.within_quota(cache, self._offers, fits)
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns the flavors of its queue that each pod set of a workload could use."""
+        """Returns the flavors of the ClusterQueue that each pod set of a workload could use."""
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
-        """Returns the workloads with quota in queues whose flavors change, and the names of their flavors."""
+        """Returns the workloads that hold quota in queues whose flavors change, with their flavors' names."""
         return [
             (workload, tuple(map(_names, self.offers(workload), workload.admission.chosen)))
             for name, queue in self.cache.queues.items()
@@ -147,7 +148,7 @@ class Machinery:
         ]
 
     def number_again(self, workload: Workload, names: _Names) -> None:
-        """Updates the flavor indices of an admission to the current order in the ClusterQueue.
+        """Updates the flavor indices of an admission after the order of flavors in its ClusterQueue changed.
 
         If the queue no longer has one of the flavors, the workload releases no quota until it is finished.
         """

@@ -35,7 +35,7 @@ class NodeFailures:
         leave: a function that evicts a workload.
 
     Attributes:
-        cycles: whether Kueue runs cycles now only because a timer is due.
+        cycles: whether a timer that is due now makes Kueue run cycles.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class NodeFailures:
         self._asked: set[tuple[int, bool]] = set()
 
     def advance(self, now: int) -> None:
-        """Advances to `now`. Workloads whose second pass is due then become ready."""
+        """Advances to `now`. Workloads whose second pass is due by now enter the next cycle."""
         if self._asked:
             self._asked -= {(now, False), (now, True)}
         self.cycles = self._scheduler.second_passes.advance(now)
@@ -92,7 +92,7 @@ class NodeFailures:
         yield from self._pods.move(workload, placed, node)
 
     def wakes(self) -> Iterator[Wake]:
-        """Yields wake-ups for the next timers. Timers of repeated failures don't keep a replay running."""
+        """Yields wake-ups for the next timers. Repeated tries to replace a node don't prolong a replay."""
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),

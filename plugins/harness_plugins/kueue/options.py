@@ -57,7 +57,7 @@ def parse_check_delays(text: str) -> Mapping[str, int] | int:
 
 
 def parse_guarantees(text: str) -> Guarantees:
-    """Parses minimum run times: `30m`, `team-a=1h` for a ClusterQueue, `priority:1000=2h`.
+    """Parses minimum run times: `30m` for all, `team-a=1h` by ClusterQueue, `priority:1000=2h` by priority.
 
     Raises:
         OptionError: the text has a different format.
@@ -126,7 +126,7 @@ def parse_strategies(text: str) -> tuple[str, ...]:
 
 
 def checked(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """Returns the type of an option. The value remains a string, but `parse` must accept it."""
+    """Returns an option type that keeps the value as a string, after `parse` has accepted it."""
 
     def check(text: str) -> str:
         parse(text)

@@ -67,8 +67,8 @@ class KueuePolicy:
             these jobs wait forever, as in reality.
         checks: the admission checks, or None if they take no time.
         previews: rules that Kueue does not have, or None if all of them are off.
-        failures: a function that creates the handler of node failures from a function that evicts a workload.
-            It is None if no workload is placed on nodes, or if no node changes.
+        failures: a function that creates the handler of node failures. Its argument is a function that evicts
+            a workload. It is None if no workload is placed on nodes, or if no node changes.
 
     Attributes:
         ready: a function that is called when pods are ready (see `Policy`), or None if readiness is not
@@ -278,7 +278,7 @@ class KueuePolicy:
         changes: Sequence[Change],
         stays: Callable[[Job], bool],
     ) -> list[tuple[bool, tuple[str, ...]]] | None:
-        """See `Policy`. Among other cases, the result is None if trees share topology places."""
+        """See `Policy`. The result is None in several cases, for example if trees share topology places."""
         limits, pods_ready, scheduler, known = self._limits, self.pods_ready, self.scheduler, self._workloads
         queues = {job.id: self._cluster.cluster_queue_of(job.namespace, job.queue) for job in jobs}
         roots = {key: scheduler.root_of(queue.name) for key, queue in queues.items() if queue is not None}
@@ -734,5 +734,5 @@ class KueuePolicy:
         return decision
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
-        """Returns the flavor of each resource for each pod set."""
+        """Returns the flavors of an assignment: for each pod set, the flavor of each resource."""
         return self._admissions.flavors_of(workload, assignment)

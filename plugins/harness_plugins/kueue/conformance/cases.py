@@ -47,7 +47,7 @@ _FIELDS = {"id", "component", "source", "features", "config", "objects", "given"
 
 
 class Setting(NamedTuple):
-    """The setting of a case."""
+    """The cluster, node changes, configuration and feature gates of a case."""
 
     cluster: Cluster
     nodes: tuple[Instant, ...]
@@ -58,8 +58,8 @@ class Setting(NamedTuple):
 def setting_of(case: Mapping[str, Any], *, over_time: bool = False) -> Setting:
     """Reads the configuration and the objects of a case.
 
-    If a recording does not configure pod readiness, it ran the scheduler without the workload controller and
-    without the defaults of Kueue's manager.
+    If a case does not configure pod readiness, it was recorded without the workload controller and without
+    the defaults of Kueue's manager. Readiness is then not checked.
 
     Raises:
         ClusterError: the case is invalid, or has fields that are not modelled.
@@ -109,7 +109,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
 
 @final
 class Question:
-    """The input of a case, such as its workloads. Each of its fields must be read."""
+    """The input of a case, such as its workloads. A field that the model does not read is an error."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
         self._name = case["id"]
@@ -144,7 +144,10 @@ class Question:
         return None
 
     def spans(self, fields: Fields, name: str) -> tuple[int | None, ...]:
-        """Converts a list of whole seconds to microseconds. None means never, and an absent list means ()."""
+        """Returns a list of whole seconds in microseconds. `null` becomes None, which means never.
+
+        If the field is absent, the result is ().
+        """
         found = fields.raw(name)
         if found is None:
             return ()

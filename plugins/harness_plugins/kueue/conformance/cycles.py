@@ -1,6 +1,6 @@
 """Computes the results of `kueue/cycles` cases.
 
-A case is either a whole replay in the engine, or a single cycle on a given state without later effects.
+Most cases replay a whole trace in the engine. A case with `maxCycles` runs a single cycle on a given state.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reproduces side effects of how cases were recorded, such as wake-ups without events."""
+"""Reproduces wake-ups of the scheduler that occurred only because of how cases were recorded."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _CYCLES = 1000
 
 @final
 class Driver:
-    """Runs the policy with additional wake-ups for every planned end of a job and every usage sample.
+    """Runs the policy, and wakes it also at every planned end of a job and at every usage sample.
 
     Args:
-        durations: how long jobs run, by index.
-        inactive: the deactivated jobs, which the policy does not get.
-        plain: the sampling interval of LocalQueues that do not order any queue, or None if there are none.
-        interruptions: when pods are lost, and when they recover.
+        durations: the run time of each job in microseconds, by the index of the job.
+        inactive: the indices of deactivated jobs. The policy does not receive these jobs.
+        plain: the sampling interval of LocalQueues whose usage does not affect the order of their
+            ClusterQueue. None if there are no such LocalQueues.
+        interruptions: the times at which pods are lost and recover.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Driver:
     def cycle(self, now: int) -> Iterator[Decision]:
         """Yields the policy's decisions except notes, and a wake-up at the end of each admitted job.
 
-        If a new sample replaces a planned sample, the timer of the replaced sample leads to no decisions.
+        A new usage sample can replace a planned sample. The timer of the replaced sample then has no effect.
 
         Raises:
-            PolicyError: the policy runs cycles without end, whereas the recording has an end.
+            PolicyError: the policy runs cycles without end, although the recorded case ends.
         """
         for job, ready, following in self._interruptions.due(now):
             self._news = True

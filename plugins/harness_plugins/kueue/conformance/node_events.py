@@ -108,7 +108,7 @@ class RecordedPods:
 
 @final
 class NodeEvents:
-    """Delivers node changes in their order at each time, because the engine itself has no nodes."""
+    """Delivers the node changes of a case to the policy in order. The engine runs without nodes."""
 
     def __init__(
         self, instants: Sequence[Instant], cluster: Cluster, policy: KueuePolicy, pods: RecordedPods

@@ -20,7 +20,7 @@ class Readiness(NamedTuple):
 
     Attributes:
         after: the time from each admission until the pods are ready.
-        lost: the time from then until the pods are lost.
+        lost: the time from becoming ready until the pods are lost.
         back: the time from the loss until the pods are ready again.
     """
 
@@ -44,7 +44,10 @@ class Interruptions:
         self._changes: list[tuple[int, str, int, bool, Job]] = []
 
     def admitted(self, job: Job) -> int | None:
-        """Counts an admission, and returns the time until the pods are ready, or None if there is none."""
+        """Counts an admission, and returns how long its pods take to become ready.
+
+        The result is None if they never become ready.
+        """
         self._admissions[job.index] += 1
         after = self._readiness[job.index].after
         return self._now(after, job) if after else 0

@@ -82,13 +82,13 @@ class Record:
         return fact.reason != NODE_FAILURES or fact.detail is None or len(fact.detail["failed"]) > 1
 
     def share(self, *_: Any) -> None:
-        """See `Recorder`. The results contain no shares."""
+        """Does nothing, because the recorded results contain no shares. See `Recorder.share`."""
 
     def stint(self, *_: Any) -> None:
-        """See `Recorder`. The results contain no stints."""
+        """Does nothing, because the recorded results contain no run intervals. See `Recorder.stint`."""
 
     def job(self, *_: Any) -> None:
-        """See `Recorder`. The results contain no states of jobs."""
+        """Does nothing, because the recorded results contain no job states. See `Recorder.job`."""
 
     def answer(self, *, deactivating: bool) -> Mapping[str, Any]:
         """Returns the result for a whole trace."""
@@ -102,7 +102,7 @@ class Record:
         return {"decisions": self._decisions, "final": final, "cycles": self._policy.scheduler.cycles}
 
     def counts(self, workloads: int) -> Mapping[str, Any]:
-        """Returns the result of a performance setup."""
+        """Returns the counts of events of each kind, the makespan, and the counts of cycles and heads."""
         return {
             "counts": {
                 "workloads": workloads,

@@ -64,7 +64,7 @@ def explain(case: Mapping[str, Any]) -> str:
 def question(
     case: Mapping[str, Any], shortcuts: Shortcuts | None = None
 ) -> tuple[Cache, Incoming, TargetSearch]:
-    """Returns the state, the incoming workload and the search of a case of `kueue/targets`."""
+    """Returns the cache, the incoming workload and the target search of a case of `kueue/targets`."""
     given = case["given"]
     cluster, _, configuration, gates = setting_of(case)
     asked = Question(case)

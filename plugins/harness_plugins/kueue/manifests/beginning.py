@@ -86,7 +86,9 @@ class Beginning:
         return max(times)
 
     def moment(self, since: int, now: int) -> int:
-        """Converts a time in a manifest to the replay's clock. All such times are before the start.
+        """Converts a time in a manifest to the replay's clock, for events before the replay's start.
+
+        The result is always before the start.
 
         Args:
             since: the time in microseconds since 1970.
@@ -96,11 +98,11 @@ class Beginning:
         return at_the_latest if self._as_of is None else min(at_the_latest, self.time_of(since, now))
 
     def time_of(self, since: int, now: int) -> int:
-        """Converts a time in a manifest to the replay's clock. The result can be after the start."""
+        """Converts a time in a manifest to the replay's clock. The time may be after the replay's start."""
         return self.moment(since, now) if self._as_of is None else now - (self._as_of - since)
 
     def start_of(self, job: Job) -> Start | None:
-        """Returns the Workload with which a job starts, or None for jobs of the trace."""
+        """Returns the Workload that this job represents, or None if the job comes from the trace."""
         if job.index < len(self.starts):
             start = self.starts[job.index]
             if (start.manifest.key, start.manifest.uid) == (job.id, job.uid):
@@ -146,7 +148,9 @@ def loses_reservation(cluster: Cluster, manifest: Workload) -> bool:
 
 
 def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
-    """Returns a job for each Workload with which a replay starts, in the order of `Beginning.starts`.
+    """Returns one job for each Workload that is present at the start, in the order of `Beginning.starts`.
+
+    If the cluster has nodes, jobs for the Pods without a Workload follow.
 
     Args:
         cluster: the Workloads, queues and flavors.

@@ -13,7 +13,7 @@ REJECTED_BY_CHECK = "DeactivatedDueToAdmissionCheck"
 
 
 def evicted_by_checks(manifest: Workload) -> str:
-    """Returns why Kueue evicts a Workload because of its checks, or "" if the checks allow it to stay."""
+    """Returns the reason with which checks evict a Workload, or "" if no check evicts it."""
     if not manifest.holds_quota or manifest.is_true("Evicted"):
         return ""
     states = {each.state for each in manifest.unready}
@@ -23,7 +23,7 @@ def evicted_by_checks(manifest: Workload) -> str:
 
 
 def why_deactivated(manifest: Workload) -> str:
-    """Returns why a Workload is not queued again, or "" if it is queued again."""
+    """Returns the reason why a Workload is deactivated, or "" if Kueue queues it again."""
     if not manifest.active:
         return "it was deactivated before"
     if evicted_by_checks(manifest) != REJECTED_BY_CHECK:
@@ -35,7 +35,8 @@ def why_deactivated(manifest: Workload) -> str:
 def requeue_at(manifest: Workload) -> int | None:
     """Returns when the backoff of a Workload ends, in microseconds since 1970, or None if there is none.
 
-    Checks in the state `Retry` count whether or not the Workload holds quota (upstream's GetMaxRetryTime).
+    The backoffs of checks in the state `Retry` count as well, even if the Workload holds no quota (upstream's
+    GetMaxRetryTime).
     """
     times = [manifest.requeue_at, *(each.retry_at for each in manifest.unready if each.state == RETRY)]
     return max((time for time in times if time is not None), default=None)

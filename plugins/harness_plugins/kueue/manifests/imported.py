@@ -26,8 +26,8 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether a workload whose pods were not ready in time is queued by the time of its
-            eviction.
+        evicted_last: whether the time of its eviction sets the queue position of a workload whose pods were
+            not ready in time. Otherwise, the creation time does.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -38,9 +38,9 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
 
 
 def held_back(manifest: Manifest, gates: Gates) -> str:
-    """Returns why an active workload is not queued in any queue, or "" if it is queued.
+    """Returns the reason why an active workload is in no queue, or "" if it is queued.
 
-    Only a controller outside the scheduler can remove this reason (upstream's IsAdmissible).
+    The reason can end only through a controller outside the scheduler (upstream's IsAdmissible).
     """
     reserved = manifest.conditions.get("QuotaReserved")
     if reserved is not None and not reserved.status and reserved.reason == "OnHold":
@@ -85,7 +85,7 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
 
 
 def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Yields the flavors, resources and quantities that a workload holds without its finished pods."""
+    """Yields the flavors, resources and quantities that a workload holds, apart from its finished pods."""
     assert manifest.admission is not None
     counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
     for assignment in manifest.admission.assignments:
@@ -117,8 +117,8 @@ def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) 
 
     Args:
         cache: a cache with all flavor-resources that the workloads use.
-        found: the manifests. Skipped are Workloads that hold no quota, that are deactivated, or whose queue
-            does not exist.
+        found: the manifests. Workloads that hold no quota, are deactivated, or name an unknown queue are
+            skipped.
         gates: the feature gates.
         now: the reservation time of workloads whose manifest has none.
     """

@@ -8,7 +8,7 @@ from harness_plugins.kueue.state.topology.tree import NamedDomain
 
 
 def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
-    """Returns the domains that a Workload's admission assigns to its pods. Some may no longer exist."""
+    """Returns the domains that a Workload's admission assigns to its pods. Some domains may be gone."""
     admission = start.manifest.admission
     assert admission is not None, "a holder of quota has an admission"
     pod_sets = {pod_set.name: pod_set for pod_set in start.pod_sets}

@@ -16,7 +16,7 @@ _FOR_START = (FOR_START, _READY)
 
 
 def why_away(manifest: Manifest) -> str:
-    """Returns a message on why, and until when, a workload stays out of its queue during a backoff."""
+    """Returns a message with the reason why a workload is in a backoff, and the time at which it ends."""
     evicted, until = manifest.conditions.get("Evicted"), requeue_at(manifest)
     assert until is not None
     says = "its status.requeueState.requeueAt says"
@@ -29,7 +29,7 @@ def why_away(manifest: Manifest) -> str:
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Imports the start of Kueue's wait for a workload's pods to be ready, if a condition shows it.
+    """Imports since when Kueue has waited for a workload's pods to be ready, if a condition shows it.
 
     Kueue waits for pods to become ready after the admission, or to recover after they were lost (upstream's
     admittedNotReadyWorkload). It writes the condition only if it checks the readiness of pods.

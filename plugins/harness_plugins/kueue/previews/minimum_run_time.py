@@ -67,7 +67,7 @@ class MinimumRunTime:
                 heappush(self._due, (when, self._serial, spared, workload.admissions, workload))
 
     def due(self, now: int) -> Iterator[tuple[Workload, bool]]:
-        """Yields the workloads whose guarantee starts or ends by now, and whether the guarantee starts."""
+        """Yields each workload whose guarantee starts or ends by now, and True if it starts."""
         while self._next() is not None and self._due[0][0] <= now:
             _, _, spared, _, workload = heappop(self._due)
             yield workload, spared

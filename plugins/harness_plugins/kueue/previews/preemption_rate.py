@@ -46,7 +46,10 @@ class PreemptionRate:
         self.now = 0
 
     def allows(self, preemptor: Workload, targets: Sequence[Target]) -> bool:
-        """Returns True if all targets can be evicted now. Otherwise, the preemptor waits for that time."""
+        """Returns True if the limits allow all targets to be evicted now.
+
+        Otherwise, `due` yields the preemptor as soon as the limits allow all of its targets.
+        """
         self._waiting.pop(preemptor, None)
         until: list[int | None] = []
         for queue, count in Counter(each.workload.cluster_queue.name for each in targets).items():

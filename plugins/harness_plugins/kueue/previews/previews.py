@@ -25,7 +25,7 @@ class Previews:
         self._woken = -1
 
     def it_is(self, now: int) -> None:
-        """Sets the current time. Callers can also set it while a cycle is paused."""
+        """Sets the current time. A caller may also do this while a cycle is paused."""
         if self._rate is not None:
             self._rate.now = now
 

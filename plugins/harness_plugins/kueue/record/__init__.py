@@ -1,1 +1,1 @@
-"""Collects the figures behind decisions for the record."""
+"""Collects the reasons and numbers that the record shows for each decision."""

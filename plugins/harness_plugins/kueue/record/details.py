@@ -1,4 +1,4 @@
-"""Collects the details of a decision for the record: Kueue's message and the figures behind it."""
+"""Collects the details of a decision for the record: Kueue's message and the numbers that explain it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _IN_WORDS: Mapping[str, str] = {
 
 @final
 class DecisionDetails:
-    """Collects the figures behind decisions.
+    """Collects the numbers that explain decisions, such as usage, quotas and shares.
 
     Args:
-        shares: the shares of all nodes. With classic preemption, it is None, and the figures contain no
-            shares.
+        shares: the shares of all ClusterQueues and Cohorts. With classic preemption, it is None, and the
+            results contain no shares.
     """
 
     def __init__(self, cache: Cache, pending: Sequence[PendingQueue], shares: Shares | None) -> None:
@@ -60,11 +60,12 @@ class DecisionDetails:
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def admission(self, workload: Workload, assignment: Assignment) -> dict[str, Any]:
-        """Returns the figures of an admission whose usage is already charged.
+        """Returns the numbers that explain an admission. Its usage is already charged to the quota tree.
 
-        If LocalQueues are ordered by usage, `localQueues` has the usage of the workload's LocalQueue and of
-        the next one. `borrowing` says how many levels above the queue the quota comes from. It is 0 for the
-        queue's own quota. `lenders` has the lowest cohort that can lend each borrowed flavor-resource.
+        - `borrowing`: how many levels above the queue the quota comes from. 0 means the queue's own quota.
+        - `lenders`: for each borrowed flavor-resource, the lowest cohort that can lend it.
+        - `localQueues`: the usage of the workload's LocalQueue and of the next one, if usage orders
+          LocalQueues.
         """
         tree, queue, usage = self._tree, workload.cluster_queue, assignment.usage
         lenders = [
@@ -91,16 +92,19 @@ class DecisionDetails:
     def preemptions(
         self, preemptor: Workload, assignment: Assignment, targets: Sequence[Target]
     ) -> dict[Workload, dict[str, Any]]:
-        """Returns the figures of all preemptions for one preemptor, whose usage is already charged.
+        """Returns the numbers that explain a preemptor's preemptions, by target.
 
-        `queue` is the preemptor's queue, and `request` is its request. For the resources that the preemptor
-        lacks, `usage` has the usage of the preemptor's and the target's queues before the preemption, and
-        `quota` has their own quotas.
+        The preemptor's usage is already charged to the quota tree.
 
-        `share` has the weighted shares of the two children of their lowest common cohort. The preemptor
-        counts as admitted, and the shares are given before and after the target is removed. Kueue itself
-        compares shares at the start of the cycle, before it handles earlier entries. `localQueues` has the
-        usage of both LocalQueues if usage orders candidates.
+        - `queue` and `request`: the preemptor's queue, and its request.
+        - `usage`: the usage of the preemptor's and the target's queues before the preemption, for the
+          resources that the preemptor lacks.
+        - `quota`: the own quotas of these queues.
+        - `share`: the weighted shares of the two nodes that Kueue compares. These nodes are children of the
+          queues' lowest common cohort. The preemptor counts as admitted. Each share is given before and after
+          the target is removed. Kueue itself compares the shares at the start of the cycle, before it handles
+          earlier entries.
+        - `localQueues`: the usage of both LocalQueues, if usage orders candidates.
         """
         tree, queue = self._tree, preemptor.cluster_queue
         request = {self._labels[cell]: amount for cell, amount in assignment.usage}

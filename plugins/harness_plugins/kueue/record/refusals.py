@@ -1,7 +1,7 @@
-"""Records the quota that a refused head lacks, the workloads that block it, and why it preempts none.
+"""Records why a head is refused: the quota it lacks, the workloads that block it, and why it preempts none.
 
-The figures describe the time of the failure. The head also lacks quota that is reserved for earlier entries
-but not used yet, so the record shows reserved and used quota separately.
+The numbers describe the moment of the failure. A head can also lack quota that is only reserved for earlier
+entries of the cycle. The record therefore shows reserved and used quota separately.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NOTHING = Obstacle("")
 
 @final
 class Refusals:
-    """Collects the figures of failed heads."""
+    """Collects the numbers that explain why heads failed."""
 
     def __init__(
         self,

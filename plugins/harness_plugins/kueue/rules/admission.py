@@ -60,7 +60,8 @@ class AdmissionCycle:
 
     Attributes:
         entries: the heads of the last cycle.
-        in_vain: the second passes that failed in the last cycle and must be repeated.
+        in_vain: the second passes that failed in the last cycle and must be repeated. In a second pass, Kueue
+            looks for other places for a workload that already holds quota.
         refused: the heads whose reason for waiting has changed since their last attempt. The caller that
             reads this list also clears it.
         records: whether `refused` is filled.
@@ -152,7 +153,7 @@ class AdmissionCycle:
         self.refused.append(Refused(workload, reason, figures))
 
     def leave_out(self, workload: Workload, message: str) -> None:
-        """Records why a head is skipped before nomination, if the reason is new."""
+        """Records the reason why a head is skipped before nomination, unless it was the last known reason."""
         told = workload.place.told
         if self.records and told.last != message:
             workload.place.told = told.then(message)

@@ -27,8 +27,8 @@ class AdmissionChecks:
 
     Args:
         cluster: the ClusterQueues.
-        delays: maps each check to its delay in microseconds. Other checks have no delay. A single number
-            applies to all checks.
+        delays: the delay of each named check in microseconds. Checks that are not named have no delay. A
+            single number is the delay of all checks.
 
     Raises:
         OptionError: an option sets a delay for a check that no ClusterQueue has.
@@ -60,8 +60,8 @@ class AdmissionChecks:
     def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
         """Returns the delay in microseconds of each check that applies to a workload with these flavors.
 
-        No check applies to a workload without flavors, because Kueue reads a check without `onFlavors` as one
-        for all flavors of the queue (`admissionChecksForAdmission`).
+        In Kueue, a check without `onFlavors` applies to all flavors of the queue. A workload without flavors
+        therefore has no checks (`admissionChecksForAdmission`).
         """
         checks = self._of[queue]
         if not checks:

@@ -36,7 +36,7 @@ class Assignment(NamedTuple):
         tried: the flavors that were considered.
         untried: whether any resource group has a flavor that was not considered.
         placed: the places of the pods in the topologies of the flavors.
-        lacks_place: whether there is enough quota, but no place in a topology beside the pods that are
+        lacks_place: whether there is enough quota, but the topology has no room besides the pods that are
             present.
         targets: the workloads to preempt.
     """
@@ -60,7 +60,7 @@ class Assignment(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A chosen flavor, its quality overall and for each resource, and the last flavor that was considered."""
+    """A chosen flavor, its overall quality, its quality for each resource, and the last flavor considered."""
 
     flavor: int
     tried: int

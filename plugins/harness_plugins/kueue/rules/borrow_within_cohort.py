@@ -19,7 +19,7 @@ def may_borrow(spec: ClusterQueue) -> bool:
 
 
 def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool) -> bool:
-    """Returns True if a queue can preempt to obtain quota that is not free anywhere in its tree.
+    """Returns True if a queue may preempt although no quota is free anywhere in its tree.
 
     A queue that would have to borrow can preempt in only two cases: if its policy allows preemption while
     borrowing, or if the queue reclaims with fair sharing.
