@@ -46,8 +46,8 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
 
     Args:
         holders: the workloads that hold quota in a queue. If the queue orders them by usage, workloads of the
-            LocalQueue with the highest usage come first. Workloads of LocalQueues with the same identity keep
-            their order.
+            LocalQueue with the highest usage come first. If two LocalQueues have the same identity, the order
+            of their workloads does not change.
         mask: the flavor-resources that are needed.
         allowed: the workloads that the policy allows the queue to preempt.
         evicted: True to yield only workloads that are already evicted, False to yield only other workloads.
@@ -105,7 +105,8 @@ def borrowers(
 ) -> list[ClusterQueueState]:
     """Returns the queues other than `own` that use more than their nominal quota of a needed resource.
 
-    Queues that hold only reservations have no workload to preempt, so `holding` does not contain them.
+    `holding` contains the queues whose workloads hold quota. A queue that only has reservations for this
+    cycle has no workload to preempt.
     """
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
     if len(need) == 1:  # the most common case

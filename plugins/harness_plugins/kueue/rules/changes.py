@@ -31,10 +31,9 @@ _UNRESERVED = "Inadmissible"
 class Removed:
     """Deleted ClusterQueues that still have workloads, with or without quota.
 
-    While a workload holds quota in a queue, the deletion is only pending because of the finalizer
-    `resource-in-use`. During that time, the queue admits no workloads but still lends its quota. When the
-    last workload is gone, the queue loses its quota. Its pending workloads wait until a ClusterQueue with the
-    same name is created.
+    While a workload holds quota in a queue, the finalizer `resource-in-use` delays the deletion. During that
+    time, the queue admits no workloads but still lends its quota. When the last workload is gone, the queue
+    loses its quota. Its pending workloads wait until a ClusterQueue with the same name is created.
     """
 
     def __init__(self) -> None:
@@ -54,7 +53,7 @@ class Removed:
             self._specs.pop(edit.name, None)
 
     def gone(self, cache: Cache, queue: ClusterQueueState) -> bool:
-        """Removes a deleted ClusterQueue's quota if no workload holds any, and returns whether it did so."""
+        """Removes a deleted ClusterQueue's quota unless a workload holds some. Returns True if it did so."""
         spec = self._specs.get(queue.name)
         if spec is None or not spec.resource_groups or any(cache.holders[queue.node].everybody):
             return False
@@ -69,11 +68,12 @@ class Removed:
 
 
 def outdates(edit: Edit, cache: Cache) -> bool:
-    """Returns True if a change invalidates the scan positions of workloads in the changed object's tree.
+    """Returns True if the workloads in the changed object's tree must try all flavors again.
 
-    A change to a Cohort always invalidates them. A change to a ClusterQueue invalidates them if its quotas,
-    limits or cohort change, or if its cohort has a parent. In the latter case, the Cohort controller
-    recomputes the whole tree. A deleted ClusterQueue changes nothing until its quota is gone.
+    A scan position records the flavors that a workload has already tried. A change to a Cohort always
+    invalidates all positions in its tree. A change to a ClusterQueue does so if its quotas, limits or cohort
+    change, or if its cohort has a parent. In the latter case, the Cohort controller recomputes the whole
+    tree. The deletion of a ClusterQueue has no effect until its quota is gone.
     """
     if edit.kind == "ClusterQueue" and edit.after is None:
         return not cache.queues[edit.name].spec.resource_groups
@@ -86,7 +86,7 @@ def outdates(edit: Edit, cache: Cache) -> bool:
 
 
 def alike(edit: Edit) -> bool:
-    """Returns True if a ClusterQueue keeps its cohort, flavors and resources, and is not stopped."""
+    """Returns True if a ClusterQueue keeps its cohort, stop policy, usage order, flavors and resources."""
     if edit.before is None or edit.after is None:
         return False
     before, after = (
@@ -110,10 +110,11 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
 
 
 def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
-    """Invalidates old scan positions, and requeues the inadmissible workloads of the object's new tree.
+    """Invalidates scan positions, and requeues inadmissible workloads, when an object changes.
 
-    As in Kueue, a deletion requeues no workload. A move requeues no workload of the tree that the object
-    leaves. `concerned` has the queues of the tree that the object was in before the change.
+    As in Kueue, a deletion requeues no workload. If an object moves to another tree, the inadmissible
+    workloads of the new tree are requeued, but not those of the old tree. `concerned` has the queues of the
+    object's old tree.
     """
     joined = tree_of(edit, after.cache)
     if outdates(edit, after.cache):
@@ -177,7 +178,7 @@ def _is_of(workload: Workload, edit: Edit) -> bool:
 
 @final
 class ClosedQueues:
-    """The stopped LocalQueues, the workloads that wait for their restart, and the jobs without a queue.
+    """The stopped LocalQueues, the workloads that wait until they restart, and the jobs without a queue.
 
     Attributes:
         homeless: the jobs whose queue does not exist yet.
@@ -198,10 +199,10 @@ class ClosedQueues:
         return self._stopped.get((job.namespace, job.queue), "")
 
     def wakes(self, job: Job) -> bool:
-        """Returns True if inadmissible workloads are requeued when the job's workload releases quota.
+        """Returns True if Kueue requeues inadmissible workloads when the job's workload releases its quota.
 
-        Upstream: `QueueAssociatedInadmissibleWorkloadsAfter`, which finds no queue if the LocalQueue is
-        stopped or deleted.
+        It does not if the job's LocalQueue is stopped or deleted. Upstream:
+        `QueueAssociatedInadmissibleWorkloadsAfter`, which finds no queue in this case.
         """
         return not self.stop_policy(job)
 
@@ -217,8 +218,8 @@ class ClosedQueues:
     def follow(self, edit: Edit) -> list[tuple[Workload, bool]]:
         """Applies a change to a LocalQueue.
 
-        Returns the workloads that can be queued again, and whether each was on hold. Workloads that were on
-        hold are queued like new workloads. The other workloads are tried, even if equal workloads are
+        Returns the workloads that can be queued again, each with True if it was on hold. Workloads that were
+        on hold are queued like new workloads. The other workloads are tried even if equivalent workloads are
         inadmissible.
         """
         namespace, name = edit.name.split("/", 1)

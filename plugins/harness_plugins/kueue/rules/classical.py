@@ -105,7 +105,7 @@ class ClassicPreemption:
         return []
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns why a search found no targets: a policy protects the candidates, or there are too few."""
+        """Returns the reason why a search found no targets, such as a policy that protects all candidates."""
         cache, queue, preemptor = self._cache, incoming.queue, incoming.workload
         tree, mask, preemption = cache.tree, incoming.mask, queue.spec.preemption
         holders = cache.holders[queue.node]

@@ -29,7 +29,8 @@ class Shares(Protocol):
     def of(self, node: int) -> tuple[bool, Share]:
         """Returns whether a node exceeds its own quota of any resource, and the weighted share of the node.
 
-        A root node has no share. Quota that cannot be lent counts as borrowed, but with a weight of 0.
+        A root node has no share. If a node borrows a resource of which nothing can be lent, it counts as
+        borrowing, but the resource adds 0 to its share.
         """
 
     def ratio(self, node: int) -> float:
@@ -41,8 +42,9 @@ class DominantResourceShares:
     """Computes the shares of the nodes of a quota tree. Each share depends only on the usage of that node.
 
     Args:
-        counts_unlendable: whether a node counts as borrowing if it exceeds its own quota by an amount that no
-            node can lend. Before PR 9738, a node with a share of 0 did not count as borrowing.
+        counts_unlendable: whether a node counts as borrowing if it only exceeds its own quota of resources
+            that no node can lend. The share of such a node is 0. Before PR 9738, it did not count as
+            borrowing.
     """
 
     __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")
@@ -86,7 +88,7 @@ class DominantResourceShares:
     def part(self, node: int, place: int) -> float:
         """Returns how far a node exceeds its own quota of one resource, in thousandths of the lendable quota.
 
-        The result is negative if the node does not exceed its own quota.
+        The result is -1 if the node does not exceed its own quota, and 0 if no quota can be lent.
         """
         usage, subtree = self._tree.usage, self._tree.subtree
         lendable, cell, others = self._columns[node][place]

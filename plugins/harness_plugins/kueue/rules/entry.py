@@ -20,9 +20,9 @@ class Entry:
 
     Attributes:
         marked: whether this workload was the last one in its queue to issue preemptions.
-        reason: why the workload is not admitted, or "" while it can still be admitted. Serving an entry that
-            starts with a reason changes nothing.
-        inadmissible: whether the workload became inadmissible until quota is freed.
+        reason: why the workload is not admitted, or "" while it can still be admitted. If an entry already
+            has a reason when it is served, the cycle does nothing with it.
+        inadmissible: whether the workload became inadmissible, so that it is not tried until quota is freed.
         second: the second pass, or None for the head of a queue.
         placed: the new places of all pods in a second pass, or () if there is no place for them.
     """

@@ -51,9 +51,9 @@ class FairOrder:
     """First serves the entry that would result in the smallest share, separately in each tree of cohorts.
 
     At every cohort, the best entries of its children compete. They are compared by the share that each child
-    would have if its entry were admitted. After an entry is served, only the nodes above its queue are
-    computed again. The next entry always comes from the tree that contains the waiting queue whose name sorts
-    first. The order of trees does not affect the outcome.
+    would have if its entry were admitted. After an entry is served, only the shares of the cohorts above its
+    queue are computed again. The next entry always comes from the tree that contains the waiting queue whose
+    name sorts first. The order of trees does not affect the outcome.
     """
 
     def __init__(self, cache: Cache, shares: Shares, gates: Gates) -> None:
@@ -138,7 +138,9 @@ class FairOrder:
         )
 
     def standing(self, queue: int, node: int, usage: Amounts) -> tuple[bool, Share]:
-        """Returns the first part of the sort key, which is whether a node borrows, and its share.
+        """Returns whether a node would borrow if the entry were admitted, and the node's share in this case.
+
+        Both are part of the sort key.
 
         Args:
             queue: the node of the entry's queue.

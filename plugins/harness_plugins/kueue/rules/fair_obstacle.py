@@ -1,4 +1,4 @@
-"""Explains why fair sharing preempts nothing: candidates are missing, too small, or protected by shares."""
+"""Explains why fair sharing preempts no workload, for example because shares protect all candidates."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def fair_obstacle(
 ) -> Obstacle:
     """Returns the reason why there are no preemption targets for a workload. The cache does not change.
 
-    `takes_back` returns whether the workload, whose requests must already be charged, can preempt in other
-    queues without comparing shares. `refuses` tells what a strategy is known to refuse.
+    `takes_back` returns True if the workload can preempt in other queues without comparing shares. The
+    requests of the workload are already charged when it is called. `refuses` returns True if a strategy is
+    known to refuse all workloads below a cohort.
     """
     own, workload = incoming.queue, incoming.workload
     mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders

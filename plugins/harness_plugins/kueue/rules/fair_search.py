@@ -1,4 +1,4 @@
-"""A fair-sharing search, which takes candidates one by one if this makes shares more equal."""
+"""A fair-sharing search, which takes a candidate only if its preemption brings shares closer together."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ The arguments are the strategy, the preemptor's side, and the cohort, which is t
 
 
 def may_allow_any(strategy: Strategy, mine: int, theirs: int) -> bool:
-    """Returns False, because nothing is known without asking the strategy about each workload."""
+    """Returns False. Without a shortcut, the search must ask the strategy about each workload."""
     return False
 
 
 @final
 class Candidates:
-    """The candidates of each queue in order, which are looked up when they are first needed.
+    """The preemption candidates of each queue in order. They are looked up when they are first needed.
 
     Args:
         within: the workloads that the queue's policy allows within the queue, or None if it allows none.
         reclaim: the workloads that the queue's policy allows in other queues, or None if it allows none.
-        outranked: see `Below`.
+        outranked: see `target_ordering.Below`.
 
     Attributes:
-        outranked: the argument.
+        outranked: the same as the argument.
     """
 
     __slots__ = ("_cache", "_heads", "_incoming", "_own", "_reclaim", "_rest", "_within", "outranked")
@@ -69,7 +69,10 @@ class Candidates:
         self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
 
     def queues(self, cohort: int) -> list[ClusterQueueState]:
-        """Returns the queues right below a cohort that can have candidates. The own queue comes first."""
+        """Returns the queues right below a cohort that can have candidates.
+
+        The queue of the incoming workload comes first.
+        """
         own = self._own
         found = [own] if own.above == cohort and self.head(own) is not None else []
         if self._reclaim is not None:
@@ -98,13 +101,13 @@ class Candidates:
 
 @final
 class Refused:
-    """The workloads that a strategy refused, at most one of each queue.
+    """The workloads that a strategy refused to preempt, at most one of each queue.
 
     Args:
-        outranked: see `Below`.
+        outranked: see `target_ordering.Below`.
 
     Attributes:
-        outranked: the argument.
+        outranked: the same as the argument.
         cohorts: the cohorts below which the strategy refused all workloads.
     """
 
@@ -117,7 +120,7 @@ class Refused:
         self.cohorts: set[int] = set()
 
     def add(self, queue: ClusterQueueState, workload: Workload) -> None:
-        """Adds a workload, unless an earlier one of its queue was refused."""
+        """Adds a refused workload, unless the queue already has one."""
         if queue not in self._heads:
             self._heads[queue] = workload
             self._queues.setdefault(queue.above, []).append(queue)
@@ -136,7 +139,7 @@ class Refused:
         return self._queues.get(cohort, [])
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
-        """Returns the refused workload of a queue; None if there is none."""
+        """Returns the refused workload of a queue, or None if there is none."""
         return self._heads.get(queue)
 
     def pop(self, queue: ClusterQueueState) -> Workload:
@@ -149,17 +152,17 @@ class Refused:
 
 @final
 class FairSearch:
-    """A search in which the incoming workload counts as admitted and its targets count as gone.
+    """A search for preemption targets. The incoming workload counts as admitted, and its targets as gone.
 
     Args:
         cache: the workloads that hold quota.
         incoming: the workload that needs quota.
-        shares: the shares of all nodes.
+        shares: the shares of all ClusterQueues and Cohorts.
         candidates: the candidates of each queue.
-        refuses: tells what strategies are known to refuse.
+        refuses: returns True if a strategy is known to refuse all workloads below a cohort.
 
     Attributes:
-        targets: the targets found so far, which are no longer in the tree.
+        targets: the targets found so far. Their usage is no longer in the quota tree.
         cells: the flavor-resources that were refunded for the targets, or None if all were refunded.
     """
 
@@ -192,7 +195,7 @@ class FairSearch:
         self.cells: list[int] | None = None
 
     def run(self, strategies: tuple[Strategy, ...], *, takes_back: bool) -> bool:
-        """Takes targets until the incoming workload fits, and returns whether it does.
+        """Takes targets until the incoming workload fits. Returns True if it fits in the end.
 
         Args:
             strategies: the strategies, in order. The first one considers all candidates. Each further one

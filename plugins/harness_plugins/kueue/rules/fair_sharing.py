@@ -1,4 +1,7 @@
-"""Fair-sharing preemption, which takes from the largest share first, if shares become more equal."""
+"""Fair-sharing preemption, which takes workloads from the queue with the largest share first.
+
+It takes a workload only if its preemption brings shares closer together.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,15 @@ class FairSharing:
         strategies: the names of the strategies, in order.
         within_nominal: whether a queue that stays within its nominal quota reclaims without comparing shares
             (the FairSharingPreemptWithinNominal feature gate).
-        crashed: called for a workload whose search continues after the last candidate of a queue that has no
-            cohort. None if the search ends there (since PR 10891).
-        refuses: tells what a strategy is known to refuse.
+        crashed: called for a workload whose search makes the controller crash. This happens if all candidates
+            of a queue without a cohort are not enough. None if the release does not crash (since PR 10891).
+        refuses: returns True if a strategy is known to refuse all workloads below a cohort.
 
     Attributes:
         shares, crashed: the arguments.
         strategies: the strategies with the given names.
-        outranked: the nodes of the queues on whose next candidates a search may have depended. See `Below`.
+        outranked: the nodes of the queues whose next candidates may have affected a search. See
+            `target_ordering.Below`.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class FairSharing:
         return search.targets if done else []
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns why a search finds no targets, with the shares that protect other workloads."""
+        """Returns the reason why a search finds no targets, with the shares that protect other workloads."""
         refuses = self._refuses
         return fair_obstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back, refuses)
 

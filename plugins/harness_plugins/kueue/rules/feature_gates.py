@@ -68,7 +68,8 @@ def gates_from(
     Args:
         settings: the gates that are set, by their Kueue names.
         release: the Kueue release.
-        others: gates that are set but have no effect in the model. The release can refuse them, too.
+        others: gates that are set but have no effect in the model. If the release refuses such a gate, this
+            is an error, too.
 
     Raises:
         OptionError: a gate is not modelled, or this release of Kueue refuses to start with the gate.

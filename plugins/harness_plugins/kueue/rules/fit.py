@@ -25,7 +25,10 @@ class Fit:
         self._assigner = Assigner(cache, fair=fair, gates=gates)
 
     def fits(self, workload: Workload) -> bool:
-        """Returns True if a workload could get quota now, possibly for fewer pods by partial admission."""
+        """Returns True if a workload could get quota now.
+
+        With partial admission, quota for fewer pods is enough.
+        """
         queue = workload.cluster_queue
         if not queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
             return False

@@ -64,8 +64,9 @@ class Assigner:
             oracle: answers questions about the current state for this workload.
             offers: the flavors that the queue offers to each pod set.
             counts: the number of pods in each pod set.
-            tried: the flavors after which the scans start.
-            allowed: the only flavors that can be chosen in each group, or None if there is no restriction.
+            tried: the flavors that were already tried. The scans start with the flavors after them.
+            allowed: the flavor that can be chosen in each resource group, or None if all flavors can be
+                chosen.
         """
         assumed: dict[int, int] = {}
         choices: list[tuple[Choice, ...]] = []

@@ -120,7 +120,7 @@ Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 
 def counting_of(cluster: Cluster, gates: Gates) -> Counted:
-    """Returns how requests are counted in a release, with the given Kueue Configuration."""
+    """Returns a function that counts requested resources as a release does with the given Configuration."""
     counting = Counting() if cluster.kueue is None else cluster.kueue.counting
     rules = gates.rules
     return partial(

@@ -30,7 +30,7 @@ class Scan(NamedTuple):
         is_preferred: the preference used to find the worst resource of a flavor.
         is_better: the preference used to find the best flavor.
         is_enough: returns whether the scan stops at a flavor.
-        goes_on: whether the next scan continues after the flavors that were considered.
+        goes_on: True if the next scan starts after the flavors that were considered, False if it starts over.
     """
 
     is_preferred: Preferred
@@ -40,7 +40,7 @@ class Scan(NamedTuple):
 
 
 def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
-    """Returns how a ClusterQueue scans flavors.
+    """Returns the rules by which a ClusterQueue scans flavors.
 
     Without the FlavorFungibility feature gate, the scan takes the first flavor that fits. If no flavor fits,
     it takes the first one with the best mode.
@@ -52,11 +52,11 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
 
 
 def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
-    """Returns how a ClusterQueue compares flavors.
+    """Returns the function with which a ClusterQueue compares flavors.
 
-    Depending on the release, a value of `preference` has the meaning of its name, the meaning of the other
-    value, or no meaning. If the value has no meaning or is absent, and if the
-    FlavorFungibilityImplicitPreferenceDefault gate is on, `whenCanBorrow` determines the preference.
+    The meaning of `preference` depends on the release. A value means what its name says, or it means the
+    other value, or it is ignored. If `preference` is ignored or absent, `whenCanBorrow` determines the
+    preference. This requires the FlavorFungibilityImplicitPreferenceDefault gate.
     """
     rules = gates.rules
     preference = fungibility.preference if rules.preference_is_read else ""
@@ -85,7 +85,10 @@ def borrowing_first(left: Quality, right: Quality) -> bool:
 
 
 def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
-    """Implements PreemptionOverBorrowing before PR 13616, where flavors without candidates count, too."""
+    """Implements PreemptionOverBorrowing before PR 13616.
+
+    In these releases, a flavor without preemption candidates can also be preferred because it borrows less.
+    """
     (mode, borrowing), (other_mode, other_borrowing) = left, right
     if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
         return mode > other_mode

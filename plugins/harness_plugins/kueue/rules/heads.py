@@ -36,7 +36,7 @@ class AllHeads:
         return any(each.queue.root == root and each.first() is not None for each in self._pending)
 
     def only(self, root: int) -> None:
-        """Stops considering the queues of other trees."""
+        """Keeps only the queues of one tree. The queues of other trees are no longer considered."""
         self._pending = [each for each in self._pending if each.queue.root == root]
 
     def take(self) -> list[Workload]:

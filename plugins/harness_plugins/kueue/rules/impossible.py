@@ -57,7 +57,7 @@ class Impossible:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
-        """Returns why a job can never start and whether it is queued, or None if the job might start."""
+        """Returns the reason why a job can never start, or None if it might start. See `Verdict`."""
         key = (job.pod_sets, job.namespace, job.queue)
         known = self._known.get(key)
         if known is None:

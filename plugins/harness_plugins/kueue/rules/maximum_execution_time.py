@@ -38,7 +38,7 @@ class ExecutionTimes:
         self.woken = -1
 
     def limit(self, workload: Workload, left: int) -> None:
-        """Limits how long a workload can be admitted, in microseconds."""
+        """Limits how long a workload can stay admitted, in microseconds."""
         self._left[workload] = left
 
     def admitted(self, workload: Workload, at: int) -> None:
@@ -61,7 +61,7 @@ class ExecutionTimes:
             self._going.add(workload)
 
     def gone(self, workload: Workload, now: int) -> None:
-        """Ends an admission when the quota is released, and counts its time in whole seconds.
+        """Ends an admission when the quota is released. The time since its start counts in whole seconds.
 
         If no time remains, the workload counts as deactivated (upstream's SyncAdmittedCondition).
         """
@@ -76,7 +76,7 @@ class ExecutionTimes:
     def due(self, now: int) -> Iterator[Workload]:
         """Yields the workloads that have reached their limit by now, each of them once.
 
-        A workload that was evicted before is among them, because it stays admitted.
+        This includes evicted workloads that still hold quota, because they stay admitted.
         """
         while self._due and self._due[0][0] <= now:
             workload = heappop(self._due)[3]

@@ -27,7 +27,7 @@ class Pods(Protocol):
     """The pods of workloads that are placed in topologies."""
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of a namespace, apart from terminating pods."""
+        """Returns True if a namespace has pods on the node that aren't terminating."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
         """Returns the nodes that the pods of a workload have left."""
@@ -41,7 +41,7 @@ class NodeController:
     """Checks nodes when they change and when pods leave them.
 
     Args:
-        nodes: the initial nodes. A node that is not ready at first counts as not ready for a long time.
+        nodes: the initial nodes. A node that is not ready at the start counts as not ready for a long time.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
     """
 
@@ -61,9 +61,9 @@ class NodeController:
         self._constraints: dict[PodSet, Constraints] = {}
 
     def change(self, edit: Edit, now: int) -> bool:
-        """Adds, removes or changes a node, and returns whether the controller checks the node now.
+        """Adds, removes or changes a node. Returns True if the controller must check the node now.
 
-        The timestamps of node conditions are whole seconds.
+        As in node conditions, the time of a change is rounded down to a whole second.
         """
         before, after = self.nodes.pop(edit.name, None), edit.after
         if after is not None:

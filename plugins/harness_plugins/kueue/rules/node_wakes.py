@@ -17,7 +17,10 @@ _BATCH = SECOND
 
 @final
 class NodeWakes:
-    """The flavors in which a node changed, and for each the time at which all queues are tried again."""
+    """The times of the next wake-ups, by flavor.
+
+    A wake-up after a change of a flavor's node makes Kueue try all queues again.
+    """
 
     def __init__(self) -> None:
         self._due: dict[str, int] = {}

@@ -43,7 +43,7 @@ class Nominates(Protocol):
             first: the assignment from its nomination.
             cycle: the number of the cycle.
             snapshot: the reservations and victims of the cycle so far.
-            without_victims: whether the victims of the cycle count as gone.
+            without_victims: whether the workloads that this cycle preempts count as gone.
         """
 
 
@@ -83,9 +83,9 @@ class Nominator:
         return assignment
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
-        """Returns the flavors that were tried before, or () if the scan position is no longer valid.
+        """Returns the flavors that a workload has tried, or () if its next scan starts with the first flavor.
 
-        A position becomes invalid if it is older than the last cycle and the queue has changed in the
+        The scan starts over if the last attempt is older than the last cycle and the queue has changed in the
         meantime. Without the FlavorFungibility gate, every scan starts with the first flavor.
         """
         last = workload.place.last_assignment
@@ -96,7 +96,7 @@ class Nominator:
         return last.tried if workload.cluster_queue.generation <= last.generation else ()
 
     def remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
-        """Stores where the scans should continue. If no flavor is left untried, the next scans start over."""
+        """Stores the flavors that were considered. If these were all flavors, the next scans start over."""
         workload.place.last_assignment = None
         if assignment.untried:
             generation = workload.cluster_queue.generation

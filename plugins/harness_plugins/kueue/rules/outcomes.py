@@ -37,7 +37,7 @@ _NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """Returns the key of a failure: the reason, or `_NO_PLACE` if there is quota but no place."""
+    """Returns the reason of a failure, or `_NO_PLACE` if there is enough quota but no place in a topology."""
     return _NO_PLACE if assignment.lacks_place else reason
 
 
@@ -87,14 +87,15 @@ class Refused(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """The failure of an entry, before the state of the cache in which the entry failed has changed.
+    """The failure of an entry. The cache is still in the state in which the entry failed.
 
     Attributes:
         message: Kueue's message, if the reason alone is not specific enough.
-        ahead: the workloads that earlier entries reserved quota for, with the amounts.
-        waits_for: the evicted workloads that matter to the entry. Each is mapped to its preemptor, or to None
-            if it was preempted in an earlier cycle.
-        again: whether this failure was already recorded with all figures after the workload was queued.
+        ahead: the workloads of earlier entries for which this cycle reserved quota, with the reserved
+            amounts.
+        waits_for: the evicted workloads whose end could let the entry in. Each is mapped to its preemptor, or
+            to None if it was preempted in an earlier cycle.
+        again: whether all figures of this failure were already recorded since the workload was queued.
     """
 
     entry: Entry

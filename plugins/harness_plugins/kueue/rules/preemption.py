@@ -1,6 +1,7 @@
-"""The code that both target searches share: the incoming workload, the fit check, and the fill-back.
+"""Code for both methods of choosing targets: the incoming workload, the fit check, and the final check.
 
-Upstream: `workloadFits` and `fillBackWorkloads` in pkg/scheduler/preemption/preemption.go.
+The final check drops targets that are not needed. Upstream: `workloadFits` and `fillBackWorkloads` in
+pkg/scheduler/preemption/preemption.go.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Places(Protocol):
     """Pods that need places in topologies."""
 
     def place(self) -> tuple[Placed, ...] | None:
-        """Returns places beside the pods that are present, or None if some pod set has no place."""
+        """Returns places that the present pods leave free, or None if some pod set has no place."""
 
 
 @final
@@ -70,7 +71,7 @@ class Incoming:
         self._topology = topology
 
     def has_place(self) -> bool:
-        """Returns True if all pods that need a place have one beside the pods that are present now."""
+        """Returns True if the present pods leave a place for each pod that needs a place."""
         return self._topology is None or self._topology.place() is not None
 
 
@@ -107,7 +108,7 @@ class Obstacle(NamedTuple):
 
     Attributes:
         fields: the fields of the queue's manifest that cause it, with their values.
-        borrowed: the flavor-resources that the queue would borrow, if that is the obstacle.
+        borrowed: the flavor-resources that the queue would borrow, if it may not preempt while it borrows.
         compared: the shares that prevent preemption, or None if shares are not the obstacle.
         taken: the workloads that the search took before it failed.
     """
@@ -126,11 +127,14 @@ class TargetSearch(Protocol):
         """Returns the workloads to preempt, or [] if preemption cannot help. The cache does not change."""
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns why a search finds no targets, for the record. The cache does not change."""
+        """Returns the reason why a search finds no targets, for the record. The cache does not change."""
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:
-    """Returns True if a queue has enough quota for `requests` now, with borrowing only if allowed."""
+    """Returns True if a queue has enough quota for `requests` now.
+
+    If `borrowing` is False, only the queue's own quota counts.
+    """
     for cell, amount in requests:
         if not borrowing and tree.borrows(node, cell, amount):
             return False
@@ -150,9 +154,9 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
 
 
 def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
-    """Removes a workload's usage from the tree and its pods from the topologies, as a trial.
+    """Removes a workload's usage from the tree and its pods from the topologies. `put_back` reverts this.
 
-    `cells` has the flavor-resources to refund. It is None for all of them.
+    `cells` lists the flavor-resources to refund. None means all of them.
     """
     node, usage = workload.cluster_queue.node, workload.usage
     tree.refund(node, usage if cells is None else amounts_of(usage, cells))
@@ -178,7 +182,10 @@ A caller can refund or charge these sums instead of the usage of one workload af
 def add_up(
     workloads: Iterable[Workload], found: UsedByQueue, cells: Sequence[int] | None = None
 ) -> UsedByQueue:
-    """Adds what workloads use of some or all flavor-resources to `found`, and returns it."""
+    """Adds the usage of the workloads to `found`, and returns `found`.
+
+    `cells` lists the flavor-resources to add. None means all of them.
+    """
     for workload in workloads:
         node = workload.cluster_queue.node
         total = found.get(node)
@@ -192,7 +199,7 @@ def add_up(
 def used_together(
     workloads: Iterable[Workload], cells: Sequence[int] | None = None
 ) -> list[tuple[int, Amounts]]:
-    """Returns what workloads use in each queue, by the node of the queue. See `UsedByQueue`."""
+    """Returns the total usage of the workloads in each queue, by the node of the queue. See `UsedByQueue`."""
     return [(node, tuple(total.items())) for node, total in add_up(workloads, {}, cells).items()]
 
 
@@ -204,11 +211,10 @@ def fill_back(
     borrowing: bool,
     cells: Sequence[int] | None = None,
 ) -> None:
-    """Drops targets that are not needed, starting with the last but one and ending with the first.
+    """Drops targets that are not needed. Checks each target except the last, from the end to the start.
 
-    The usage of all targets must already be removed from the tree. Afterwards, only the usage of the
-    remaining targets is removed. As in Kueue, the last target in the list takes the place of a dropped
-    target.
+    When this is called, the usage of all targets must be removed from the tree. The usage of dropped targets
+    is put back. As in Kueue, the last target in the list takes the position of a dropped target.
     """
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):

@@ -27,7 +27,10 @@ def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) ->
 
 
 def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
-    """Returns the height of the lowest subtree that has the quota, and whether its top is below the root."""
+    """Returns the height of the lowest ClusterQueue or Cohort above the queue that has the quota.
+
+    Also returns True if it is below the root of the tree.
+    """
     node = cache.tree.lowest_with_room(queue.node, cell, amount)
     return cache.height[node], node != queue.root
 
@@ -40,10 +43,10 @@ class Oracle(Protocol):
         """The workload to which flavors are assigned."""
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the height of its source."""
+        """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places beside all pods that are present, or None if some pod set has no place."""
+        """Returns places that the present pods leave free, or None if some pod set has no place."""
 
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
@@ -56,7 +59,7 @@ OracleFactory: TypeAlias = Callable[[Workload], Oracle]
 
 @final
 class PreemptionOracle:
-    """Answers every question from the current state of the cache. Without a search, there are no targets."""
+    """Answers questions from the current state of the cache. If `search` is None, it finds no targets."""
 
     __slots__ = ("_cache", "_search", "workload")
 
@@ -66,12 +69,12 @@ class PreemptionOracle:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the height of its source."""
+        """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
         queue = self.workload.cluster_queue
         return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places beside all pods that are present, or None if some pod set has no place."""
+        """Returns places that the present pods leave free, or None if some pod set has no place."""
         return topology.place()
 
     def targets(

@@ -32,7 +32,8 @@ class Snapshot:
 
     Attributes:
         reserved: the reservations so far, which are charged to the quota tree and to the topologies.
-        victims: for each tree, by its root, the victims of the cycle with their preemptors.
+        victims: the workloads that this cycle preempts, with their preemptors, by the root of the preemptor's
+            tree.
     """
 
     __slots__ = ("_cache", "_used", "reserved", "victims")
@@ -44,14 +45,14 @@ class Snapshot:
         self._used: dict[int, UsedByQueue] = {}  # for each tree, what its victims use
 
     def preempt(self, victims: Iterable[Workload], preemptor: Workload) -> None:
-        """Adds victims in the tree of their preemptor. It becomes the preemptor of former victims, too."""
+        """Adds victims of a preemptor. A victim that already had a preemptor gets the new one."""
         root = preemptor.cluster_queue.root
         known = self.victims.setdefault(root, {})
         add_up((each for each in victims if each not in known), self._used.setdefault(root, {}))
         known.update(dict.fromkeys(victims, preemptor))
 
     def used_by_victims(self, root: int) -> UsedByQueue:
-        """Returns what the victims in a tree use."""
+        """Returns the usage of the victims in a tree."""
         return self._used.get(root, {})
 
     def reserve(self, workload: Workload, amounts: Amounts, places: Sequence[Placed]) -> None:
@@ -70,7 +71,10 @@ class Snapshot:
         self.reserved.clear()
 
     def gone(self, root: int) -> list[Workload]:
-        """Returns the victims that matter to a tree: its own victims, and other victims that free places."""
+        """Returns the victims that can free quota or places for a tree.
+
+        These are the victims in the tree, and the victims in other trees that have places in topologies.
+        """
         return [
             victim
             for tree, those in self.victims.items()

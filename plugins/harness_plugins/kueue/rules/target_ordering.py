@@ -36,8 +36,9 @@ class Below(Protocol):
     """The queues from which a search takes workloads.
 
     Attributes:
-        outranked: receives the nodes of the queues whose next candidate ranked behind that of a queue with an
-            equal share, or may have done so.
+        outranked: a set to which the search adds nodes of queues. It adds a queue if another queue had an
+            equal share and went first because of its next candidate. It also adds queues for which this is
+            unclear.
     """
 
     outranked: set[int]
@@ -46,9 +47,9 @@ class Below(Protocol):
         """Returns the queues right below a cohort that can have candidates."""
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
-        """Returns the next candidate of a queue; None if there are no more.
+        """Returns the next candidate of a queue, or None if there are no more.
 
-        It is called only for queues whose turn has come.
+        The search calls this only for queues that could be next.
         """
 
 
@@ -59,11 +60,12 @@ def ordering_of(
 
     Args:
         cache: the queues.
-        shares: the shares of all nodes.
+        shares: the shares of all ClusterQueues and Cohorts.
         own: the queue of the incoming workload.
         below: the queues with their candidates.
-        leaves_out: returns True if no workload below a cohort can be taken, so that all its queues are left
-            out. It is called when the turn of a cohort right beside the path of `own` has come.
+        leaves_out: returns True if no workload below a cohort can be taken. The search then skips all queues
+            of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
+            next.
     """
     if cache.cohorts[own.root]:
         return TargetClusterQueueOrdering(cache, shares, own, below, leaves_out)
@@ -74,9 +76,9 @@ def ordering_of(
 class QueueOrdering:
     """Finds the queue with the largest share among the queues right below one cohort.
 
-    Queues without candidates are dropped, and so are queues that do not borrow, except the queue of the
-    incoming workload. If queues have equal shares, the queue whose next candidate ranks first comes first. To
-    save work, the next candidates of queues are looked up only when the turn of these queues has come.
+    Queues without candidates are dropped. Queues that do not borrow are dropped, too, except the queue of the
+    incoming workload. If queues have equal shares, their next candidates decide the order. To save work,
+    candidates are looked up only for queues that could be next.
 
     Attributes:
         share: the largest share at the time of the last call of `first`.
@@ -124,7 +126,10 @@ class QueueOrdering:
             self._turn = _NOBODY
 
     def look_again(self) -> None:
-        """Updates the first queue after it lost a workload. Its share falls, or the queue is dropped."""
+        """Updates the first queue after one of its workloads was taken, because this lowers its share.
+
+        The queue is dropped if it no longer borrows.
+        """
         place, self._turn = self._turn, _NOBODY
         queue = self._queues[place]
         borrowing, share = self._shares.of(queue.node)
@@ -168,13 +173,14 @@ class QueueOrdering:
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
 
-    Nodes without candidates are dropped. So are nodes that do not borrow, except the queue of the incoming
-    workload and the cohorts above it. If shares are equal, cohorts come before queues. Among queues, the rank
-    of the next candidate decides, and among cohorts, the name that sorts last.
+    Nodes without candidates are dropped. Nodes that do not borrow are dropped, too, except the queue of the
+    incoming workload and the cohorts above it. If shares are equal, cohorts come before queues. Queues with
+    equal shares are ordered by their next candidates. Of cohorts with equal shares, the one whose name sorts
+    last comes first.
 
     Args:
         cache: the queues.
-        shares: the shares of all nodes.
+        shares: the shares of all ClusterQueues and Cohorts.
         own: the queue of the incoming workload.
         below: the queues with their candidates.
         leaves_out: see `ordering_of`.
@@ -198,7 +204,7 @@ class TargetClusterQueueOrdering:
         self._taken = False
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from; None if no queue is left. See `Ordering`."""
+        """Returns the next queue to take from, or None if no queue is left. See `Ordering`."""
         if self._taken:
             self._look_again()
         way = self._way

@@ -14,7 +14,7 @@ MOST_PODS = 1 << 60
 
 @final
 class Capacity:
-    """The capacities of all domains. For a chosen domain, the assigned pods replace the capacity.
+    """The capacities of all domains. When a domain is chosen, its capacity is replaced by its assigned pods.
 
     Attributes:
         pods, slices: how many pods and slices a domain can take.

@@ -1,4 +1,4 @@
-"""Joint flavor assignment for the pod sets of a group. Their requests to a resource group are added up."""
+"""Joint flavor assignment for pod sets of the same group. Their requests to a resource group are summed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer
 
 
 class Part(NamedTuple):
-    """The part of a pod set that belongs to one resource group.
+    """The resources of a pod set that belong to one resource group.
 
     Attributes:
         pod_set: the index of the pod set.
         group: the index of the resource group among the groups of the pod set.
-        resources: the resources of the pod set, as numbers among the resources of all pod sets.
+        resources: the positions of these resources in the list of resources of all pod sets in the joint
+            group.
     """
 
     pod_set: int
@@ -23,14 +24,14 @@ class Part(NamedTuple):
 
 
 class JointGroup(NamedTuple):
-    """A resource group of a queue, and the parts of several pod sets that take resources from it.
+    """A resource group of a queue, and the resources that several pod sets take from it.
 
     Attributes:
         offer: the flavors and flavor-resources for every resource that any pod set takes, without amounts.
-        parts: the parts of the pod sets.
-        entry: the part of the first pod set, which determines where a scan continues. None if that pod set
-            does not take the resource that Kueue looks up. In this case, every scan starts with the first
-            flavor.
+        parts: the resources of each pod set.
+        entry: the part of the first pod set. The flavors that this pod set has tried determine where a scan
+            continues. None if the pod set does not take the resource that Kueue looks up. Every scan then
+            starts with the first flavor.
     """
 
     offer: GroupOffer

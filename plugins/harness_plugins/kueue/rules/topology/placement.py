@@ -1,4 +1,4 @@
-"""Places the pod sets of a workload one by one, each beside the pod sets that were placed before."""
+"""Places the pod sets of a workload one by one. Pods that were placed earlier keep their capacity."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ class PodSetRequest:
 
 
 def suitable_leaves(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-    """Returns the leaves that suit the pods of a pod set, or None if all do or if leaves are not nodes."""
+    """Returns for each leaf whether it suits the pods of a pod set. Leaves are the finest domains.
+
+    Returns None if all leaves suit the pods, or if the finest level of the topology is not the node.
+    """
     if not tree.by_host:
         return None
     constraints = Constraints(pod_set)

@@ -35,7 +35,10 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(request: TopologyRequest, levels: tuple[str, ...], *, mixed: bool) -> Wanted | None:
-    """Returns the kind of place to search for, or None if a level is missing or the layers do not nest.
+    """Returns the kind of place to search for, or None if the request does not suit the topology.
+
+    A request does not suit the topology if one of its levels is missing. Its slice layers must also go from
+    coarse to fine, and the size of each layer must be a multiple of the next size.
 
     Args:
         request: the topology request of the pod set. An empty request counts as unconstrained.

@@ -27,9 +27,9 @@ class Search:
         self._leaders = leaders
 
     def place(self, pods: int) -> Sequence[int] | None:
-        """Returns leaves for this many pods, or None if they do not fit. `figures` has the pods of each leaf.
+        """Returns the leaves to use for this many pods, or None if they do not fit.
 
-        Pods of an incomplete slice are left out.
+        Afterwards, `figures` has the number of pods of each leaf. Pods of an incomplete slice get no place.
         """
         wanted, slices = self._wanted, pods // self._wanted.size
         level = wanted.level

@@ -73,7 +73,7 @@ def _levels(request: TopologyRequest) -> list[str]:
 
 
 def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:
-    """Returns, for each pod set, the indices of the pod sets that share its flavors, or ()."""
+    """Returns the indices of the pod sets that share flavors with each pod set, or () if there are none."""
     by_group: dict[str, list[int]] = {}
     for number, pod_set in enumerate(pod_sets):
         if pod_set.topology is not None and pod_set.topology.group:
