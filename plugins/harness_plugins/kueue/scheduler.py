@@ -198,7 +198,10 @@ class Scheduler:
             self._heads.reactivate(queue.root)
 
     def next_sample(self) -> int | None:
-        """Returns when a sample of the usage could next change the outcome of a head, or None if none can."""
+        """Returns the time of the next sample of LocalQueue usage that could affect a waiting head.
+
+        Returns None if there is no such sample.
+        """
         if self.local_queues is None:
             return None
         due = [
@@ -361,7 +364,7 @@ class Scheduler:
         self._heads.reactivate(workload.cluster_queue.root)
 
     def untried_up_to(self, workload: Workload) -> int | None:
-        """See `PendingQueue`."""
+        """Returns a bound for the priorities at which a workload never became a head. See `PendingQueue`."""
         return self._queue_of(workload).untried_up_to(workload)
 
     def root_of(self, queue: str) -> int:
@@ -369,7 +372,7 @@ class Scheduler:
         return self.pending[queue].queue.root
 
     def can_try_out(self, changes: Sequence[Change]) -> bool:
-        """Returns True if `trial` can undo everything that these changes and cycles of one tree affect."""
+        """Returns True if `trial` can try out these changes. It must be able to undo all of their effects."""
         settings = self._settings
         others = settings.topologies, settings.crashes, settings.rate, self.local_queues
         return not (self._removed or any(each is not None for each in others)) and all(
@@ -378,14 +381,14 @@ class Scheduler:
 
     @contextmanager
     def trial(self, root: int, changes: Sequence[Change]) -> Iterator[None]:
-        """Tries out changes of the queues of one tree, and undoes all of their effects in the end.
+        """Tries out changes of the queues of one tree. When the context ends, undoes all effects.
 
-        The parts that depend on quotas are built again, so that none of their cached results outlives the
-        trial. The trial considers only this tree, and records no refusals.
+        The parts that depend on quotas are built again, so that no cached result is used after the trial.
+        During the trial, only this tree is considered, and no refusals are recorded.
 
         Args:
             root: the root of the tree.
-            changes: changes of ClusterQueues that keep their cohorts and flavors, and are not stopped.
+            changes: changes of ClusterQueues, which must keep the fields that `rules.changes.alike` compares.
         """
         before, cluster, counts = self._machinery, self._cluster, (self.cycles, self.heads, self.idle)
         before.heads.leave()
@@ -412,7 +415,7 @@ class Scheduler:
     def overlooked(self, queue: ClusterQueueState) -> Iterator[Workload]:
         """Yields the inadmissible workloads in a queue's tree for which quota became free without a requeue.
 
-        Each of them is yielded once until it is tried.
+        A workload is yielded only once. After an attempt to admit it, it can be yielded again.
         """
         for pending in self._by_number:
             if pending.queue.root != queue.root or not pending.queue.usable:
@@ -482,8 +485,8 @@ class Scheduler:
     def standing(self) -> tuple[object, ...]:
         """Returns the heads of the next cycle and the flavors they tried. See `harness.policy.Standing`.
 
-        These determine the next cycles. Without events, inadmissible workloads stay inadmissible, and no
-        workload except a head becomes inadmissible.
+        Without events, these heads determine the next cycles, because only heads change. Inadmissible
+        workloads stay inadmissible, and no workload except a head becomes inadmissible.
         """
         queues = []
         for pending in self._by_number:
@@ -556,18 +559,21 @@ class Scheduler:
 
     @property
     def refused(self) -> list[Refused]:
-        """The heads that wait for a new reason in this cycle. The caller clears the list."""
+        """The heads whose reason for waiting is new in this cycle. The caller clears the list."""
         return self._cycle.refused
 
     def passes(self, cycles: int) -> bool:
-        """Counts these cycles, and returns True if no head is new and no second pass is due."""
+        """If the next cycles would have no effect, counts `cycles` of them and returns True.
+
+        Returns False if there is a head to consider, or if a second pass is due.
+        """
         if self._heads.stirs or self.second_passes.ready:
             return False
         self.rest(cycles)
         return True
 
     def rest(self, cycles: int) -> None:
-        """Counts cycles that would be the same as the last cycle, because all heads are resting."""
+        """Counts cycles in which all heads are resting. These cycles have the same outcome as the last."""
         if self._heads.resting:
             self._tally(cycles, 0)
 
@@ -597,7 +603,7 @@ class Scheduler:
                     yield self._cluster.flavors[group.flavors[flavor]]
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
-        """Returns the flavors of its queue that each pod set of a workload could use."""
+        """Returns the flavors of the ClusterQueue that each pod set of a workload could use."""
         return self._machinery.offers(workload)
 
 

@@ -34,7 +34,7 @@ class TimedOut(NamedTuple):
 
     @property
     def figures(self) -> dict[str, str | int]:
-        """The figures to record with decisions, in which the time is in seconds."""
+        """The figures to record with decisions. The time `requeueAt` is in seconds."""
         figures: dict[str, str | int] = {"cause": self.cause, "count": self.times}
         if self.requeue_at is not None:
             figures["requeueAt"] = self.requeue_at // SECOND
@@ -102,7 +102,7 @@ class PodsReady:
             self.deadlines.set(workload, since + limit)
 
     def timed_out_before(self, workload: Workload, times: int) -> None:
-        """Restores the number of timeouts before the replay."""
+        """Sets how often a workload had timed out before the replay started."""
         self._counts[workload] = times
 
     def started(self, workload: Workload, pods: range) -> None:
@@ -145,7 +145,8 @@ class PodsReady:
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
         """Marks pods of a workload as no longer ready.
 
-        `pods` has the lost pods, if the workload is ready again as soon as these pods are ready.
+        `pods` has the lost pods if they are known. The workload is ready again as soon as these pods are
+        ready.
         """
         admission = self._admissions[workload]
         if admission.missing:
@@ -161,7 +162,7 @@ class PodsReady:
                 self.deadlines.set(workload, _whole_seconds(now) + self._settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
-        """Removes the deadline of an evicted workload, which counts as not ready until it is gone."""
+        """Removes the deadline of an evicted workload. The workload counts as not ready until it is gone."""
         admission = self._admissions[workload]
         admission.going = True
         if admission.ready:
@@ -186,12 +187,12 @@ class PodsReady:
 
     @property
     def may_block(self) -> bool:
-        """True if workloads whose pods are not ready keep others from being admitted."""
+        """True if Kueue admits no workload while the pods of an admitted workload are not ready."""
         return self._settings.block_admission
 
     @property
     def blocks(self) -> bool:
-        """True if no workload can be admitted now because some workload is not ready."""
+        """True if Kueue can admit no workload now, because the pods of an admitted workload are not ready."""
         return self.may_block and self._unready > 0
 
     def unready(self) -> list[Workload]:
@@ -212,7 +213,7 @@ class PodsReady:
         return workload in self._given_up
 
     def time_out(self, workload: Workload, now: int) -> TimedOut:
-        """Counts a timeout of a workload, and returns how long the workload stays out of its queue."""
+        """Counts a timeout of a workload, and returns it with the time at which the workload is requeued."""
         settings = self._settings
         admission = self._admissions[workload]
         cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
@@ -239,8 +240,8 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
     """Returns how long a workload stays out of its queue after `count` timeouts, in microseconds.
 
     The first backoff equals the base, even if the base exceeds the maximum. Each later backoff is twice as
-    long as the one before, up to the maximum. Kueue also adds a random part of up to a ten-thousandth.
-    Because times are whole seconds, this part has no effect unless it amounts to at least a second.
+    long as the one before, up to the maximum. Kueue also adds a random time of up to 1/10000 of the backoff.
+    As times are whole seconds, the model ignores this time. It matters only if it is at least a second.
     """
     if count == 1 or not settings.backoff_base:
         return settings.backoff_base

@@ -39,7 +39,10 @@ class CachedFits:
         self._known: Memo[_Question, tuple[Assignment, list[Check]]] = Memo()
 
     def of(self, workload: Workload) -> Assignment | None:
-        """Returns the known assignment of a workload by a scan from the first flavor, if it still fits."""
+        """Returns the cached assignment for a workload's request, or None if it no longer fits.
+
+        The flavors of this assignment were tried from the first flavor on.
+        """
         cache, queue = self._cache, workload.cluster_queue
         known = self._known.get((queue.number, workload.asks.number, workload.counts))
         if known is None:
@@ -54,7 +57,8 @@ class CachedFits:
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
         """Caches an assignment that fits, unless a search for preemption targets took place.
 
-        The assignment must be for all pods of the workload, starting with the first flavor.
+        The assignment must be for all pods of the workload, and its scan must have started with the first
+        flavor.
         """
         if self._placed or assignment.mode != FIT or oracle.searched:
             return

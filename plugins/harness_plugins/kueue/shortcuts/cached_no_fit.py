@@ -42,9 +42,9 @@ class CachedNoFit:
         why: the reason for each failed search that depends on other queues.
 
     Attributes:
-        refusal: the key of the failure. See `why_not`.
-        turn_matters: whether the result can be different when the head is served after earlier reservations.
-            A head that would have a place only in an empty topology is then assigned again. The new
+        refusal: the reason of the failure. See `why_not`.
+        turn_matters: whether the result can be different when the head is served after other entries of the
+            cycle. A head that would have a place only in an empty topology is then assigned again. The new
             assignment can succeed only if changed shares now allow the preemption of other queues' workloads.
     """
 
@@ -149,9 +149,10 @@ class CachedNoFits:
         ]
 
     def version(self, queue: ClusterQueueState) -> int:
-        """Returns the version of a queue's tree plus that of the topologies, which trees share.
+        """Returns the version of a queue's tree. If there are topologies, adds the version of the topologies.
 
-        Evictions that leave the order of candidates the same do not count. No search fails because of them.
+        Evictions do not change the version if the order of candidates stays the same. No search fails because
+        of such evictions.
         """
         version = self._cache.unmarked_version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
@@ -166,7 +167,8 @@ class CachedNoFits:
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
         """Caches a failed assignment, unless it depends on facts that the cache does not check.
 
-        The assignment must be for all pods of the workload, starting with the first flavor.
+        The assignment must be for all pods of the workload, and its scan must have started with the first
+        flavor.
         """
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:
@@ -182,9 +184,9 @@ class CachedNoFits:
             )
 
     def still_reserves(self, workload: Workload) -> bool | None:
-        """Returns whether a futile head reserves quota when it is served.
+        """Returns whether a head that would fail again would reserve quota for the rest of the cycle.
 
-        Returns None if serving the head may do more than make its class inadmissible.
+        Returns None if serving the head may have other effects than making its class inadmissible.
         """
         place, number = workload.place, workload.cluster_queue.number
         no_fit = self._known.get(place.equivalence_class.key)

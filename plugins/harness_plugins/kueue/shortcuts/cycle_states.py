@@ -1,7 +1,7 @@
-"""Numbers the reservations of a cycle so that equal reservations have equal numbers in every cycle.
+"""Gives each list of reservations in a cycle a number. Equal lists have the same number in every cycle.
 
-Preemptors that wait for their targets to terminate do the same in every cycle. The effects of a cycle on the
-quota tree therefore recur.
+Lists of reservations recur, because a preemptor that waits for its targets to terminate makes the same
+reservations in every cycle. Results for a list can therefore be cached by its number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Step: TypeAlias = tuple[int, int, object, object]
 
 @final
 class CycleStates:
-    """Numbers the states that a cycle goes through.
+    """Gives a number to each list of reservations that a cycle makes.
 
     The cache key consists of the earlier reservations of the cycle and the next reservation.
     """
@@ -31,7 +31,7 @@ class CycleStates:
         self._counted = self._number = 0
 
     def of(self, snapshot: Snapshot) -> int:
-        """Returns the number of the reservations that a snapshot has now."""
+        """Returns the number of the list of reservations that a snapshot has now."""
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._counted = self._number = 0

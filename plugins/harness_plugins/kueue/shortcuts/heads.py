@@ -12,13 +12,13 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class CycleHeads(NamedTuple):
-    """The heads of the next cycle with heads to consider, and a summary of the skipped cycles before it.
+    """The heads of the next cycle that must consider heads, and a summary of the skipped cycles before it.
 
     Attributes:
-        workloads: the heads to consider. It is empty if no cycle has any.
+        workloads: the heads to consider, or [] if no cycle has any.
         inadmissible: whether other heads became inadmissible in the last skipped cycle.
-        cycles: the number of cycles. In all cycles but the last, the only effect is that heads become
-            inadmissible.
+        cycles: the number of cycles, including this one. In the skipped cycles, the only effect is that heads
+            become inadmissible.
         number: the number of heads in these cycles, not counting resting heads.
     """
 
@@ -33,11 +33,14 @@ class Heads(Protocol):
 
     @property
     def resting(self) -> int:
-        """The number of heads that would again change nothing. They still count as tried in every cycle."""
+        """The number of heads that the next cycle would handle like the last cycle.
+
+        They count as tried in every cycle.
+        """
 
     @property
     def stirs(self) -> bool:
-        """Whether the next cycle could have a head to consider."""
+        """True if the next cycle may have to consider a head."""
 
     def add(self, pending: PendingQueue) -> None:
         """Activates a queue that has a head to try."""
@@ -55,19 +58,19 @@ class Heads(Protocol):
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
 
     def reason_changed(self, workload: Workload) -> None:
-        """Makes a cycle consider a workload at its next turn, because its reason for waiting has changed."""
+        """Makes a cycle consider a workload when it is next a head, because its reason has changed."""
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""
 
     def only(self, root: int) -> None:
-        """Stops considering the heads of other trees."""
+        """Keeps only the heads of one tree. The heads of other trees are no longer considered."""
 
     def take(self) -> CycleHeads:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
 
     def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue for a cycle with second passes. No head rests then."""
+        """Returns the first workload of every queue for a cycle with second passes, which skips no heads."""
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends the cycle."""

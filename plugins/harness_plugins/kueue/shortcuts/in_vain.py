@@ -1,4 +1,4 @@
-"""Finds futile heads. When a futile head is served, the only effect is that its class becomes inadmissible.
+"""Finds futile heads. When a cycle serves a futile head, it only makes the head's class inadmissible.
 
 Whether a head is futile again can be decided by comparing numbers. A futile head requests more of a
 flavor-resource than is free, and more than preemption could free. For many consecutive heads, the smallest
@@ -47,11 +47,12 @@ class Run:
     """Consecutive futile heads of a queue.
 
     Attributes:
-        number: the number of heads that are left.
+        number: the number of heads that were not skipped yet.
         parts: the smallest and the largest requests of the heads. It is empty if they are not known.
         reserves: whether a head may reserve quota that later entries then cannot use.
         places: the entries of the heads in their queue, including heads that were already skipped.
-        lacks: the quota that each head lacks, by ticket. It is empty if there is a single head.
+        lacks: the quota that each head lacks, by the head's number in its queue. It is empty if there is a
+            single head.
     """
 
     __slots__ = ("lacks", "number", "parts", "pending", "places", "reserves")
@@ -196,13 +197,13 @@ class InVain:
         return Run(pending, places, known.passed, parts, reserves=reserving)
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates the known lack of quota of considered heads, because their reasons may have changed."""
+        """Updates the quota that heads are known to lack, after a cycle has tried them."""
         for entry in entries:
             if entry.reason:  # else it was admitted
                 self.reason_changed(entry.workload)
 
     def reason_changed(self, workload: Workload) -> None:
-        """Updates the known lack of quota of a workload, because its reason for waiting may have changed."""
+        """Updates the quota that a workload is known to lack, as its reason for waiting may have changed."""
         pending = self._pending[workload.cluster_queue.number]
         if pending.number_of_classes < _FEW:
             self._unnoticed[pending.queue.number] += 1

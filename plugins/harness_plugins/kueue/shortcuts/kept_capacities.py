@@ -90,7 +90,10 @@ class _Kept:
 
 @final
 class KeptCapacities:
-    """The capacities of domains for pod sets without a leader, beside the workloads that are present."""
+    """Counts the pods that each domain could take, for pod sets without a leader.
+
+    Present pods keep their places.
+    """
 
     def __init__(self, capacities: Capacities) -> None:
         self._capacities = capacities

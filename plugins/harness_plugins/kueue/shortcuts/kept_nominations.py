@@ -42,7 +42,7 @@ class KeptNominations:
     - It was found for the same workload, and nothing has changed in the queue's tree since then.
 
     Args:
-        search: the search of `nominator`, if it is that of fair sharing.
+        search: the target search of `nominator` if it uses fair sharing, or None for classic preemption.
 
     Attributes:
         stirred: the heads of this cycle that may evict workloads, or whose scan continued after tried

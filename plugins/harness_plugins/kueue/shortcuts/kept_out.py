@@ -1,4 +1,4 @@
-"""Finds heads that fit but fail because futile heads (see `in_vain`) reserve quota before them.
+"""Finds heads that fail only because futile heads (see `in_vain`) reserve quota before them.
 
 These heads fail again if the next futile heads also reserve enough quota. Results are valid for one version
 of the tree.
@@ -49,9 +49,9 @@ class KeptOut:
     def cycles(self, runs: Iterable[Run], head: Workload) -> int:
         """Returns for how many of the next cycles futile heads reserve so much that `head` fails as before.
 
-        Returns 0 if this is not known. The check uses bounds: even the smallest request of a run must reserve
-        enough, and even its largest request must be served before `head`. If these bounds fail for all heads
-        of a run, they are checked for its first heads.
+        Returns 0 if this is not known. The check compares `head` with a whole run of futile heads. The
+        smallest request of the run must reserve enough, and the run's last request must be served before
+        `head`. If this is not true for all heads of a run, the first heads of the run are checked.
         """
         queue, place = head.cluster_queue, head.place
         # The order of entries from different cohorts depends on the shares of the cohorts.

@@ -22,7 +22,7 @@ Flavors: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class Lack(NamedTuple):
-    """The flavor-resources that a futile head lacks, which are at least one in every flavor.
+    """The flavor-resources that a futile head lacks. It lacks at least one in every flavor.
 
     Attributes:
         flavors: the flavors that the head could use.
@@ -67,7 +67,7 @@ class Lacks:
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
-        """Returns the quota that a refused head lacks, or None if numbers cannot show why it was refused."""
+        """Returns the quota that a refused head lacks, or None if amounts alone don't explain the refusal."""
         place, asks = workload.place, workload.asks
         wanting = place.told.last == NO_PREEMPTION_CANDIDATES
         if not wanting and place.told.last != NO_QUOTA:

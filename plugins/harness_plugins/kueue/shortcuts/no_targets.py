@@ -1,12 +1,13 @@
-"""Finds out why a target search fails for an equivalence class, and whether the reason still holds.
+"""Finds the reason why a target search fails for an equivalence class, and checks whether it still holds.
 
-If the reason is the queue's own state, it is valid until the queue changes. With fair sharing, the reason can
-be that all other queues together give up too little. This reason is checked again after every change.
+There are two kinds of reasons. A reason in the queue's own state is valid until the queue changes. With fair
+sharing, the reason can also be that all other queues together give up too little quota. This reason is
+checked again after every change.
 
-If workloads of the queue itself can also be preempted, the reason covers all quota that these workloads and
-the other queues could give up. If more of its own workloads are removed, the queue can take more from other
-queues. Other queues are therefore compared with the share that the queue has without all of its own
-candidates.
+Fair sharing may also preempt workloads of the queue itself. The reason must then cover the quota of these
+workloads and the quota that other queues give up. The lower the queue's own share is, the more it can take
+from other queues. The other queues are therefore compared with the share that the queue has without all of
+its own candidates.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class NoTargets(NamedTuple):
-    """The reason why a search fails: the queue's own state, or the small quota that other queues give up.
+    """The reason why a search fails: the queue's own state, or other queues that give up too little quota.
 
     Attributes:
         incoming: the workload for which other queues give up too little, or None if other queues do not
@@ -46,13 +47,13 @@ class NoTargets(NamedTuple):
 
 
 class Reasons(Protocol):
-    """Finds out why searches of one kind of preemption fail."""
+    """Finds the reasons why target searches fail, either in classic preemption or in fair sharing."""
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns True if the reasons for failed searches are known for a queue."""
 
     def no_targets(self, incoming: Incoming) -> NoTargets | None:
-        """Returns why a search fails for the whole class of the incoming workload, or None if unknown.
+        """Returns the reason why a search fails for the incoming workload's whole class, or None if unknown.
 
         Call this method only for queues with known reasons.
         """
@@ -61,23 +62,23 @@ class Reasons(Protocol):
         """Returns True if a reason still holds, provided that nothing has changed in the queue itself."""
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if a search for at least `amount` might find targets that free enough.
+        """Returns True if a search might find targets that free enough for a request of `amount` or more.
 
         Args:
             queue: the queue of the incoming workload.
-            first: a workload of the queue. The incoming workload has at most its priority.
+            first: a workload of the queue. The priority of the incoming workload is not higher.
             cell: a flavor-resource.
             amount: the smallest request of the incoming workload.
             free: how much of the flavor-resource is available.
         """
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Returns True if a search might crash, so that no search can be skipped."""
+        """Returns True if a search might crash. Such a search cannot be skipped."""
 
 
 @final
 class ClassicReasons:
-    """Finds reasons for classic preemption: the queue has no candidate of its own and cannot reclaim."""
+    """Finds reasons in classic preemption: the queue has no own candidates and cannot reclaim quota."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -99,10 +100,10 @@ class ClassicReasons:
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if the queue's own candidates hold enough, or if it can preempt in other queues.
+        """Returns True if the queue's own candidates hold enough quota, or if it can preempt in other queues.
 
-        Unless a queue may borrow or has a hierarchical advantage, it preempts in other queues only for
-        requests that fit within its own quota after its own candidates are gone.
+        A queue that may borrow or has a hierarchical advantage can preempt in other queues for any request.
+        Any other queue can do so only if the request fits within its own quota without its own candidates.
         """
         own = own_usages(self._cache, queue, first)
         held = total(own, cell) if own else 0
@@ -127,7 +128,7 @@ class ClassicReasons:
 
 @final
 class FairReasons:
-    """Finds reasons for fair sharing: own candidates and other queues together give up too little."""
+    """Finds reasons in fair sharing: own candidates and other queues together give up too little quota."""
 
     def __init__(self, cache: Cache, shares: Shares, search: FairSharing) -> None:
         self._cache = cache
@@ -177,12 +178,12 @@ class FairReasons:
         return self._too_little(incoming, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
-        """Returns True if all shares right below a root are smaller, so that no node gives up quota."""
+        """Returns True if all nodes right below a root have a smaller share. No node then gives up quota."""
         ranked = self._ranking.of(root)
         return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if a search might free enough in any queue, or if shares do not matter."""
+        """Returns True if a search might free enough quota, or if shares need not be compared."""
         own = own_usages(self._cache, queue, first)
         if own and amount <= free + total(own, cell):
             return True
@@ -193,7 +194,7 @@ class FairReasons:
         return not self._all_is_too_little(Incoming(first, queue, ((cell, amount),), (cell,)), own)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
-        """Returns True for queues without a cohort in releases that read past the end of the candidates."""
+        """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
         return not self.are_known(queue)
 
     def _too_little(self, incoming: Incoming, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
@@ -351,7 +352,7 @@ def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
 
 
 def own_usages(cache: Cache, queue: ClusterQueueState, first: Workload) -> list[Amounts]:
-    """Returns the usage of each workload of its own queue that a workload can preempt, whatever its age."""
+    """Returns the usage of each workload of the queue that `first` could preempt if age did not matter."""
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
     if allowed is None:
         return []

@@ -18,10 +18,10 @@ Check = tuple[int, int, Quota]
 
 @final
 class RecordedOracle:
-    """Answers the questions of one assignment, during which nothing changes.
+    """Answers the questions of one assignment. The state of the cache does not change during the assignment.
 
-    Searches are cached by their arguments, because the trial for one flavor-resource is often the same as the
-    search for the whole workload.
+    Searches are cached by their arguments. The search for a single flavor-resource often has the same
+    arguments as the search for the whole workload.
 
     Attributes:
         checks: the answers about the quota of the flavor-resources that were considered.
@@ -48,14 +48,14 @@ class RecordedOracle:
         return bool(self._known)
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the height of its source."""
+        """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
         cache, queue = self._cache, self.workload.cluster_queue
         quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places beside all pods that are present, or None if some pod set has no place."""
+        """Returns places that the present pods leave free, or None if some pod set has no place."""
         placed = topology.place()
         if placed is None:
             self.no_place = topology

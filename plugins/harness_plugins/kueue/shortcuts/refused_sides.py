@@ -1,8 +1,8 @@
-"""Finds cohorts from which a strategy allows no workload, without asking for each queue below them.
+"""Finds cohorts below which a strategy allows the preemption of no workload, without a check of each queue.
 
-All workloads below such a cohort are compared by the same two shares: that of the cohort, and that of the
-preemptor's side. The share without a workload depends only on the usage of the workload, unless a negative
-reservation has reduced the usage of its queue.
+For all workloads below a cohort, the strategy compares the same two shares: the share of the cohort, and the
+share of the cohort or queue beside it that contains the preemptor. The share of the cohort without a workload
+depends only on the usage of the workload. An exception is a queue whose usage a negative reservation reduces.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RefusedSides:
 
     Args:
         cache: the workloads that hold quota.
-        shares: the shares of all nodes.
+        shares: the shares of all ClusterQueues and Cohorts.
     """
 
     __slots__ = ("_cache", "_keeps", "_limited", "_shares")
@@ -70,9 +70,9 @@ def _uses(tree: QuotaTree, node: int, amounts: Amounts) -> bool:
 
 
 def keeping(tree: QuotaTree) -> list[bool]:
-    """Returns for each node whether a node below it has local quota.
+    """Returns, for each node of the tree, True if any node below it keeps quota for itself (local quota).
 
-    Usage below such a node may not appear at the node itself.
+    Such a node can use its local quota without an effect on the usage of the nodes above it.
     """
     found = [False] * len(tree.names)
     for node in range(len(tree.names) - 1, -1, -1):

@@ -2,10 +2,10 @@
 
 Trees of cohorts do not affect each other. Trees that share the capacity of topologies count as one tree here.
 
-Suppose that a cycle only makes some heads of a tree inadmissible, without an effect on the other heads. The
-next cycle would then do the same with these other heads, so they rest. Resting heads count as tried in every
-cycle, without any work, until their tree changes or another head of the tree must be considered. Futile heads
-(see `in_vain`) also become inadmissible without being considered, over many cycles in one step.
+Suppose that a cycle makes some heads of a tree inadmissible and has no other effect. The next cycle would
+then handle the remaining heads in the same way, so they rest. Resting heads count as tried in every cycle,
+without any work. This ends when their tree changes or another head of the tree must be considered. Futile
+heads (see `in_vain`) also become inadmissible without being considered, over many cycles in one step.
 
 A head that fits can fail because futile heads reserve quota before it is served. Such a head fails again if
 the next futile heads also reserve this quota. These cycles are skipped as well.
@@ -37,10 +37,10 @@ class Vain(Protocol):
         """Returns the futile heads at the front of a queue, or None if the first head must be considered."""
 
     def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates the known lack of quota of considered heads, because their reasons may have changed."""
+        """Updates the quota that heads are known to lack, after a cycle has tried them."""
 
     def reason_changed(self, workload: Workload) -> None:
-        """Updates the known lack of quota of a workload whose reason for waiting has changed."""
+        """Updates the quota that a workload is known to lack, after its reason for waiting has changed."""
 
 
 @final
@@ -48,11 +48,13 @@ class RestingHeads:
     """Finds the heads that a cycle must consider.
 
     Args:
-        kept_out: returns for how many of the next cycles futile heads block a head that fits, or 0 if not
-            known.
-        stirred: the heads of the current cycle whose next turn may differ (see `KeptNominations`).
-        by_name: whether the order of trees depends on the names of all heads. In trees that have cohorts
-            below their root, the order of cohorts then depends on the shares of all heads.
+        kept_out: returns the number of next cycles in which futile heads block a head that fits, or 0 if it
+            is not known.
+        stirred: the heads of the current cycle that the next cycle may handle differently (see
+            `KeptNominations`).
+        by_name: True for fair sharing, in which the order of trees depends on the names of all heads' queues.
+            In a tree with cohorts below its root, the order of these cohorts also depends on the shares of
+            all heads.
         room: the roots of the trees that share the capacity of topologies.
 
     Attributes:

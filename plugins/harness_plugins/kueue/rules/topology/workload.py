@@ -55,7 +55,10 @@ class WorkloadTopology:
 
     @property
     def alone(self) -> bool:
-        """True for a single pod set without a leader, for which less free capacity can never help."""
+        """True if the workload has a single pod set and no leader.
+
+        If such a pod set has no place, it also has none when less capacity is free.
+        """
         return len(self.parts) == 1 and len(self.parts[0][1]) == 1
 
     def place(self, *, empty: bool = False) -> tuple[Placed, ...] | None:
@@ -96,9 +99,9 @@ class WorkloadTopology:
         return tuple(found)
 
     def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
-        """Returns the domain capacities for each pod set alone, or [] if all pod sets have a place.
+        """Returns the capacities of the domains for each pod set, or [] if all pod sets have a place.
 
-        The capacity is None if a pod set requests levels that do not exist.
+        Each pod set is considered alone. Its capacities are None if it requests levels that do not exist.
         """
         if not self.alone and self.place() is not None:
             return []
@@ -130,7 +133,7 @@ class Topologies(Protocol):
     ) -> WorkloadTopology | None:
         """Returns the topology request of a workload.
 
-        Returns None if a pod set was assigned no flavor with a topology, or two of them.
+        Returns None if a pod set was not assigned exactly one flavor with a topology.
         """
 
 
