@@ -476,7 +476,7 @@ def test_a_preview_is_named_where_the_run_begins_in_run_json_and_in_the_report(
     harness: Callable, trace: Path, folder: Path
 ) -> None:
     """Off, the run is the very same to the byte, but for the option's text and the provenance."""
-    told = "preview previewMinRunTime=1h: no Kueue release has this rule, so it is not proven"
+    told = "preview previewMinRunTime=1h: Kueue has no such rule, so results cannot be verified"
     ended = harness("replay", trace, "-p", "kueue-classic@on", "--set", "previewMinRunTime=1h")
     assert f"assumed: on: {told}" in ended.err or f"assumed: {told}" in ended.err
     (run,) = (folder / "results" / "trace").iterdir()

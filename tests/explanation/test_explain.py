@@ -255,7 +255,7 @@ def test_a_wait_for_a_place_says_which_level_has_how_much_room_where(
     run = replayed(trace, manifests, tmp_path, plugin="kueue-classic")
     (line,) = (line for line in lines(run, "b") if " waits " in line)
     assert (
-        "it requests 1 cpu; pod set main requests 2 pods in one rack of flavor f; most room: 1 in rack r0, "
+        "it requests 1 cpu; pod set main requests 2 pods in one rack of flavor f; most free: 1 in rack r0, "
         in line
     )
     assert "q used 3 of 4 cpu" in line

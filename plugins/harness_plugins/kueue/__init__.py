@@ -47,13 +47,14 @@ _COMMON = (
     Option(
         "admissionCheckDelay",
         "0s",
-        "the time from a quota reservation until its admission checks are ready: 2m, or prov=2m,other=30s",
+        "the time from a quota reservation until its admission checks are ready: 2m for all checks, or "
+        "prov=2m,other=30s by name",
         type=checked(parse_check_delays),
     ),
     Option(
         "localQueueIdentity",
         BY_NAME,
-        "how LocalQueues are identified when past usage orders the preemption candidates",
+        "whether the namespace also identifies a LocalQueue when past usage orders preemption candidates",
         choices=(BY_NAME, BY_NAMESPACE),
     ),
     Option(
@@ -107,7 +108,7 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
         PolicySpec(
             "fairsharing",
             late(f"{_HERE}.factory:fair_sharing"),
-            help="Kueue with fair sharing: shares order admission and choose preemption targets",
+            help="Kueue with fair sharing: fair shares determine who is admitted first and who is preempted",
             options=(*_COMMON, *_FAIR),
             running=late(f"{_HERE}.manifests.beginning:running_jobs"),
             ignored_fields=_ignored_by_fair_sharing,
@@ -170,6 +171,6 @@ def _ignored_by_fair_sharing(cluster: Cluster, options: Mapping[str, Any]) -> It
     for name, queue in cluster.cluster_queues.items():
         if queue.preemption.borrow_within_cohort != "Never":
             yield (
-                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort does not choose the workloads that "
-                "fair sharing preempts; shares alone do"
+                f"ClusterQueue {name}: spec.preemption.borrowWithinCohort has no effect: with fair sharing, "
+                "only shares determine which workloads are preempted"
             )

@@ -220,7 +220,7 @@ def assumptions(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
     """Yields notes on the Kueue release, and on the default timeout for pods that are not ready."""
     for option, preview in zip((MIN_RUN_TIME, PREEMPTION_RATE), _previews(cluster, options), strict=True):
         if preview is not None:
-            yield f"preview {option}={options[option]}: no Kueue release has this rule, so it is not proven"
+            yield f"preview {option}={options[option]}: Kueue has no such rule, so results cannot be verified"
     yield from _about_release(cluster, options)
     waits = _waits(_configuration(cluster), _gates(cluster, options))
     if waits is not None and not _configuration(cluster).pods_ready_given:
@@ -260,7 +260,7 @@ def _admission(cluster: Cluster) -> AdmissionFairSharing | None:
     if admission is not None and admission.sampling_interval < SECOND:
         fault = Fault(
             "Configuration of Kueue: admissionFairSharing.usageSamplingInterval",
-            "must be 1s or more: a replay takes every sample",
+            "must be 1s or more, because a replay computes every sample",
         )
         raise ClusterError(cluster.source or "the manifests", [fault])
     return admission

@@ -545,7 +545,7 @@ class KueuePolicy:
         for queue, why in self._unwoken.items():
             for workload in self.scheduler.overlooked(queue):
                 if workload.job.index not in self._over:
-                    message = f"quota is free, but its release requeued no job, because {why}"
+                    message = f"quota is free, but Kueue requeued no job when it became free, because {why}"
                     yield Refuse(workload.job, INADMISSIBLE, {"message": message})
         self._unwoken.clear()
 

@@ -1,8 +1,8 @@
 """Enforces time limits by evicting, requeueing and rejecting workloads.
 
 The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
-a backoff. Deactivated workloads release their quota immediately, and are rejected when their pods are gone. A
-backoff from before the replay ends even if `waitForPodsReady` is off, because Kueue then still waits for it.
+a backoff. Deactivated workloads release their quota immediately, and are rejected when their pods are gone.
+If a workload was in a backoff before the replay, Kueue waits for its end even if `waitForPodsReady` is off.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TimeLimits:
         release: a function that releases the quota of a workload whose pods are not gone yet.
 
     Attributes:
-        active: whether any workload may have a limit. If not, nothing happens only because time passes.
+        active: whether any workload may have a limit. If none has, no timers are needed.
         backoffs: the workloads that stay out of their queues, with the times at which they return.
     """
 
@@ -56,7 +56,7 @@ class TimeLimits:
         self.backoffs = Terms()
 
     def limit(self, workload: Workload, left: int) -> None:
-        """Limits how long a workload can be admitted, in microseconds."""
+        """Limits how long a workload can stay admitted, in microseconds."""
         self.active = True
         self._times.limit(workload, left)
 
@@ -66,16 +66,16 @@ class TimeLimits:
         self.backoffs.set(workload, until)
 
     def deactivated(self, workload: Workload, why: str) -> None:
-        """Records a workload that is deactivated when the replay begins, and rejected when it is gone."""
+        """Records a workload that is deactivated when the replay begins. It is rejected when it is gone."""
         self.active = True
         self._deactivated[workload] = why
 
     def is_deactivated(self, workload: Workload) -> bool:
-        """Returns True if a workload is deactivated when the replay begins, and not gone yet."""
+        """Returns True if a workload was deactivated when the replay began, and its pods are not gone yet."""
         return workload in self._deactivated
 
     def keeps_out(self, workload: Workload) -> bool:
-        """Returns True if an evicted workload that is gone is not queued again, for now or permanently.
+        """Returns True if a workload whose pods are gone stays out of its queue, in a backoff or permanently.
 
         The execution time is not checked during a backoff (upstream's Reconcile). If the time has run out,
         the workload is deactivated when it is admitted again.
@@ -98,7 +98,7 @@ class TimeLimits:
         return self._times.is_over(workload)
 
     def are_due(self, now: int) -> bool:
-        """Returns True in the rare cases in which `enforce` may yield decisions now."""
+        """Returns True if `enforce` may yield decisions now, which is rare."""
         pods_ready = self._pods_ready
         if self._times.first <= now or self.backoffs.first <= now:
             return True

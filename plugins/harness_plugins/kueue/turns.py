@@ -1,8 +1,7 @@
 """Runs the cycles of one tree at one time, without the engine and without the other trees.
 
-Trees do not affect each other unless a workload releases its quota. If a workload is admitted and evicted at
-the same time, its pods determine whether it is gone immediately. These pods depend on workloads of other
-trees.
+Trees affect each other only if a workload releases its quota. A workload that is admitted and evicted at the
+same time may be gone immediately, if it has no pods on nodes. This depends on the workloads of other trees.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ def turns_of(
     stays: Callable[[Workload], bool],
     ends_at_once: Callable[[Workload], bool],
 ) -> list[tuple[bool, tuple[str, ...]]] | None:
-    """Returns the decisions of the cycles at this time about pending workloads of one tree. See `Policy`.
+    """Returns the decisions about pending workloads of one tree, from the cycles at this time. See `Policy`.
 
-    The result is None if quota might be released, or if more cycles of other trees might give this tree more
-    cycles.
+    The result is None if quota might be released. It is also None if the number of cycles might depend on
+    other trees.
 
     Args:
         scheduler: the scheduler, which considers only this tree.
         asked: the workloads.
         now: the current time.
-        stays: whether a workload keeps its quota for some time if it is evicted.
-        ends_at_once: whether a workload is evicted as soon as it is admitted.
+        stays: returns True if an evicted workload keeps its quota for some time.
+        ends_at_once: returns True if a workload is evicted as soon as it is admitted.
     """
     victims: dict[Workload, dict[str, None]] = {each: {} for each in asked}
     standing = [scheduler.standing()]  # before each cycle since the last one that changed something

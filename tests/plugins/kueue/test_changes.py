@@ -236,7 +236,7 @@ def test_workloads_of_a_stopped_local_queue_wake_nobody_as_they_end(stop: str, e
     why = f"LocalQueue default/door is inactive: its stopPolicy is {stop}"
     if stop == "Hold":
         assert _messages(happened, 20) == {
-            "waits": f"quota is free, but its release requeued no job, because {why}"
+            "waits": f"quota is free, but Kueue requeued no job when it became free, because {why}"
         }
 
 

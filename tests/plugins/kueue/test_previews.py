@@ -160,7 +160,7 @@ def test_a_head_beyond_the_limit_preempts_as_soon_as_there_is_room() -> None:
     (told,) = [
         row for row in happened.decisions.of("refuse") if row.job == "a1" and "rate" in str(row.detail)
     ]
-    assert told.detail["message"].startswith("Its targets would exceed the rate limit of preemptions")
+    assert told.detail["message"].startswith("Preempting its targets would exceed the preemption rate limit")
     assert told.detail["waitsFor"] == {"b0": ""}
 
 
@@ -209,8 +209,8 @@ def test_a_run_says_which_previews_are_on() -> None:
     """In its head, in run.json and in reports, apart from what is assumed of Kueue."""
     told = list(assumptions(Cluster(), options(previewMinRunTime="1h", previewPreemptionRate="3/1h")))[:2]
     assert told == [
-        "preview previewMinRunTime=1h: no Kueue release has this rule, so it is not proven",
-        "preview previewPreemptionRate=3/1h: no Kueue release has this rule, so it is not proven",
+        "preview previewMinRunTime=1h: Kueue has no such rule, so results cannot be verified",
+        "preview previewPreemptionRate=3/1h: Kueue has no such rule, so results cannot be verified",
     ]
     assert not any("preview" in each for each in assumptions(Cluster(), options(previewMinRunTime="0s")))
 

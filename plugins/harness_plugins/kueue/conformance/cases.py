@@ -95,7 +95,7 @@ def _events(case: Mapping[str, Any]) -> tuple[_Events, list[tuple[int, Mapping[s
     for event in Fields(case["given"], case["id"], faults, "given").items("events"):
         at, manifest, gone = event.raw("at"), event.raw("object"), event.raw("delete")
         if not isinstance(at, (int, float)) or not (isinstance(manifest, Mapping) or isinstance(gone, str)):
-            event.fault("at", "must be a number of seconds, and come with an object or the name of a node")
+            event.fault("at", "must be a number of seconds; the event also needs `object` or `delete`")
         elif not isinstance(manifest, Mapping):
             nodes.append((round(at * SECOND), gone))
         elif manifest.get("kind") == "Node":
@@ -129,10 +129,10 @@ class Question:
         found = workload_from(manifest, self._known)
         if found.time_left is not None:
             manifest.fault(
-                "spec.maximumExecutionTimeSeconds", "cannot be used: the workload would keep running"
+                "spec.maximumExecutionTimeSeconds", "cannot be used: the limit would have no effect here"
             )
         if found.time_outs or found.requeue_at is not None:
-            manifest.fault("status.requeueState", "cannot be used: the workload would not wait for it")
+            manifest.fault("status.requeueState", "cannot be used: the backoff would have no effect here")
         return found
 
     def number(self, fields: Fields, name: str) -> float | None:

@@ -215,7 +215,7 @@ def _room_in_words(asked: WorkloadTopology) -> str:
     If all pod sets have a place, the result is "".
     """
     return "; ".join(
-        f"{_asks_for(request, flavor)}; most room: {', '.join(_most(flavor, figures))}"
+        f"{_asks_for(request, flavor)}; most free: {', '.join(_most(flavor, figures))}"
         for flavor, request, figures in asked.figures()
     )
 

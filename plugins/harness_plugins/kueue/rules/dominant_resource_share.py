@@ -29,8 +29,8 @@ class Shares(Protocol):
     def of(self, node: int) -> tuple[bool, Share]:
         """Returns whether a node exceeds its own quota of any resource, and the weighted share of the node.
 
-        A root node has no share. If a node borrows a resource of which nothing can be lent, it counts as
-        borrowing, but the resource adds 0 to its share.
+        A root node has no share. A node also counts as borrowing if it exceeds its quota of a resource that
+        no node can lend. Such a resource adds 0 to its share.
         """
 
     def ratio(self, node: int) -> float:

@@ -30,7 +30,7 @@ INVALID = "Workload has requests that exceed its limits"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
 PENDING = "Pending the preemption of its targets"
-LIMITED = "Its targets would exceed the rate limit of preemptions of their queue (preview)"
+LIMITED = "Preempting its targets would exceed the preemption rate limit of their queue (preview)"
 DEFERRED = "It fits after the targets of other workloads are gone"
 
 _NO_PLACE = "no place"

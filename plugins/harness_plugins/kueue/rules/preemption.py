@@ -79,7 +79,7 @@ FORBIDDEN = "the queue's policies do not allow it to preempt the workloads that 
 NOBODY = "no other workload holds quota that this workload could use"
 WHILE_BORROWING = "the workload cannot preempt while its queue borrows"
 TOO_LITTLE = "all workloads that it can preempt would together free too little"
-BY_SHARES = "there are candidates, but the shares of their queues do not allow it"
+BY_SHARES = "there are candidates, but their queues' fair shares do not allow their preemption"
 
 
 TOO_YOUNG = "the workloads that it might preempt have not run for their minimum time yet (preview)"

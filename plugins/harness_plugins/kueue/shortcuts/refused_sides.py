@@ -1,8 +1,8 @@
 """Finds cohorts below which a strategy allows the preemption of no workload, without a check of each queue.
 
-For all workloads below a cohort, the strategy compares the same two shares: the share of the cohort, and the
-share of the cohort or queue beside it that contains the preemptor. The share of the cohort without a workload
-depends only on the usage of the workload. An exception is a queue whose usage a negative reservation reduces.
+For all workloads below a cohort, the strategy compares the same two shares. They are the share of the cohort,
+and the share of the sibling that contains the preemptor. The share of the cohort without a workload depends
+only on the usage of the workload. An exception is a queue whose usage a negative reservation reduces.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class RestingHeads:
             self._to_requeue[root] = None
 
     def reason_changed(self, workload: Workload) -> None:
-        """Makes a cycle consider a workload at its next turn, because its reason for waiting has changed."""
+        """Makes a cycle consider a workload when it is next a head, because its reason has changed."""
         self._in_vain.reason_changed(workload)
 
     def waits(self, root: int) -> bool:
@@ -138,12 +138,12 @@ class RestingHeads:
         return any(self._pending[each].queue.root == root for each in with_heads)
 
     def only(self, root: int) -> None:
-        """Stops considering the heads of other trees."""
+        """Keeps only the heads of one tree. The heads of other trees are no longer considered."""
         self._active = {each for each in self._active if self._pending[each].queue.root == root}
 
     @property
     def stirs(self) -> bool:
-        """See `Heads`."""
+        """True if the next cycle may have to consider a head."""
         return bool(self._active or self._to_requeue)
 
     def take(self) -> CycleHeads:
@@ -232,7 +232,7 @@ class RestingHeads:
                 del runs[at]
 
     def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue that is not empty. No head rests after this cycle."""
+        """Returns the first workload of every queue that is not empty. Afterwards, no heads are resting."""
         self.leave()
         self._to_requeue.clear()
         self._at_rest.clear()
@@ -246,7 +246,7 @@ class RestingHeads:
         return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Ends a cycle. Heads rest in the trees for which the next cycle would be the same."""
+        """Ends a cycle. If the next cycle would be the same in a tree, the heads of the tree rest."""
         self._in_vain.notice(entries)
         restless = set()
         for workload in left_out:

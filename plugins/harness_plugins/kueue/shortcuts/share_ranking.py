@@ -15,7 +15,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """The order of the shares of each cohort's children, without a cycle's trials and reservations."""
+    """Sorts each cohort's children by share. Trial removals and reservations of a cycle don't count."""
 
     __slots__ = ("_changed", "_known", "_order", "_shares")
 

@@ -42,7 +42,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 
 class World(NamedTuple):
-    """The environment of a scheduler."""
+    """The parts of a scheduler that shortcuts need."""
 
     cache: Cache
     pending: Sequence[PendingQueue]
@@ -65,15 +65,15 @@ class Shortcuts:
 
     @classmethod
     def none(cls) -> Shortcuts:
-        """Returns shortcuts that are off, so that every call computes its result."""
+        """Returns an object without shortcuts. Every call then computes its result."""
         return cls(on=False)
 
     def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
-        """Returns an object that computes the shares of all nodes."""
+        """Returns an object that computes the shares of ClusterQueues and Cohorts."""
         return KeptShares(tree, shares) if self._on else shares
 
     def refuses(self, cache: Cache, shares: Shares, refuses: Refuses) -> Refuses:
-        """Returns a function that tells what a strategy is known to refuse."""
+        """Returns a function that tells if a strategy is known to refuse all workloads below a cohort."""
         return RefusedSides(cache, shares).refuses if self._on else refuses
 
     def offers(self, offers: Offers) -> Offers:

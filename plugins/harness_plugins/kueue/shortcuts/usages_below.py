@@ -1,4 +1,4 @@
-"""Caches the distinct usages of workloads below each cohort, for one version of the tree."""
+"""Caches how much quota workloads below each cohort use, without duplicates, for one version of the tree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class UsagesBelow:
-    """The usages of workloads below cohorts."""
+    """The quota that workloads below each cohort use, without duplicates."""
 
     __slots__ = ("_cache", "_known")
 
@@ -20,7 +20,7 @@ class UsagesBelow:
         self._known: dict[int, tuple[int, dict[int, dict[Amounts, None]]]] = {}  # by root, with its version
 
     def below(self, cohort: int) -> Collection[Amounts]:
-        """Returns the distinct usages of workloads in the queues below a cohort."""
+        """Returns the quota that workloads in the queues below a cohort use. Equal usages appear once."""
         root = self._cache.tree.root[cohort]
         version, found = self._known.get(root, (-1, {}))
         if version != self._cache.unmarked_version[root]:

@@ -31,15 +31,15 @@ class Cache:
         holders: by the node of the queue, the workloads that hold its quota.
         cohorts: for each node, the cohorts right below it.
         holding: for each node, the usable queues right below it that have a preemption candidate, by number.
-            A queue without a cohort is below itself here.
+            Here, a queue without a cohort is below its own node.
         height: for each node, the number of levels of usable nodes below it.
         version: for each root node, how often its tree has changed.
-        unmarked_version: like `version`, but without evictions after which the candidates of the queue have
-            the same order as before.
-        marked: for each root node, the nodes of the queues with such evictions since `unmarked_version` last
-            changed.
-        changed: by node, the queues that are new, or whose workloads have changed since the reader cleared
-            this mapping.
+        unmarked_version: like `version`, but evictions that keep the order of the queue's candidates do not
+            count.
+        marked: for each root node, the nodes of the queues in which such evictions occurred since
+            `unmarked_version` last changed.
+        changed: the queues, by node, that have changed since a reader last cleared this mapping. A queue has
+            changed if it is new or its workloads have changed.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class Cache:
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
 
     def watch(self) -> dict[int, ClusterQueueState]:
-        """Returns a mapping like `changed` for one more reader, which clears the mapping."""
+        """Returns a mapping that is filled in the same way as `changed`. Its reader clears the mapping."""
         record = {queue.node: queue for queue in self.queues.values()}
         self._watching.append(record)
         return record
@@ -206,7 +206,7 @@ class Cache:
         self._changed(workload.cluster_queue)
 
     def spares(self, root: int, mask: int) -> bool:
-        """Returns True if any workload in a tree uses a needed resource but is not a candidate yet."""
+        """Returns True if any workload in a tree uses a needed resource but cannot be preempted yet."""
         return any(
             workload.uses & mask
             for holders in self.holders.values()

@@ -49,7 +49,7 @@ class ClusterQueueState:
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
-        """Returns the children of the lowest common ancestor that contain this queue and another queue."""
+        """Returns two children of the lowest common ancestor: one contains this queue, the other `other`."""
         mine, theirs = self.below, other.below
         for ancestor in theirs:  # nearest ancestors come first
             if ancestor in mine:

@@ -18,8 +18,8 @@ class Holders:
 
     Attributes:
         workloads: the preemption candidates in order, regardless of the usage of LocalQueues.
-        spared: the workloads that are not candidates yet, in the order in which they were added.
-        evicted: how many candidates at the beginning of `workloads` are already evicted.
+        spared: the workloads that cannot be preempted yet, in the order in which they were added.
+        evicted: the number of candidates that are already evicted. They are at the beginning of `workloads`.
         usages: for each usage, the number of candidates with exactly that usage.
     """
 

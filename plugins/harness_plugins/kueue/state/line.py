@@ -42,8 +42,8 @@ class Block:
 class Line:
     """The first workload of every equivalence class, whether or not the class is inadmissible.
 
-    All entries before the current position are inadmissible. When a class becomes inadmissible, or all
-    classes are requeued, only the position therefore changes, not the entries.
+    The line has a position. All entries before the position are inadmissible. When a class becomes
+    inadmissible, or all classes are requeued, the entries stay in the line and only the position moves.
 
     Attributes:
         scattered: whether entries after the position can also be inadmissible.
@@ -131,7 +131,10 @@ class Line:
             self.scattered = True
 
     def pass_over(self, number: int) -> None:
-        """Moves the position past `number` entries that became inadmissible, from `ahead`'s entry on."""
+        """Moves the position past the next `number` entries, which have become inadmissible.
+
+        The first of them is the entry that `ahead` returns.
+        """
         self._at += number
 
     def start_over(self) -> None:

@@ -99,7 +99,8 @@ class LocalQueueUsage:
         namesakes: whether another LocalQueue of the ClusterQueue has the same label.
         weight: the weight by which the usage is divided.
         sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not sampled.
-        begun: whether Kueue keeps the usage of the LocalQueue, which starts with the first sample.
+        begun: whether Kueue has started to record the usage of the LocalQueue. It starts with the first
+            sample.
         named: whether there is or was a LocalQueue of this name.
         consumed: the past usage of each resource, in billionths.
         held: the current usage of each resource, in billionths.
@@ -304,7 +305,7 @@ class LocalQueueUsages:
         return min(due) + self._interval if due else None
 
     def next_real_sample(self) -> int | None:
-        """Returns when the next sample is actually taken, or None if no LocalQueue is sampled."""
+        """Returns the time at which Kueue takes the next sample, or None if no LocalQueue is sampled."""
         due = [
             each.updated
             for local_queues in self._local_queues.values()

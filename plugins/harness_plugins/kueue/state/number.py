@@ -7,7 +7,7 @@ from typing import final
 
 @final
 class Number:
-    """A number that remains in use until nothing refers to this object anymore.
+    """A number that identifies a request. When this object is no longer referenced, the number can be reused.
 
     This module is never compiled, because objects of compiled classes do not support weak references.
     """

@@ -38,8 +38,8 @@ class PendingQueue:
     Attributes:
         strict: whether the queue is StrictFIFO. Its head then blocks all other workloads until it is
             admitted.
-        preemptor: the workload that issued the last preemptions and has not been admitted yet. Whether it is
-            sticky depends on the queueing strategy at that time.
+        preemptor: the workload that issued the last preemptions and has not been admitted yet. The queueing
+            strategy at that time determines whether it is sticky.
     """
 
     __slots__ = (
@@ -87,7 +87,10 @@ class PendingQueue:
         self._by_usage = spec.by_usage
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
-        """Switches to the current manifest of the queue. `mismatches` tells which namespaces it refuses."""
+        """Switches to the current manifest of the queue.
+
+        `mismatches` returns True if the queue refuses workloads from a namespace.
+        """
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
         for workload in (*self.active(), *self._waiting(inadmissible=True), *self._inadmissible, *set_aside):
@@ -138,7 +141,7 @@ class PendingQueue:
     # --- waiting ------------------------------------------------------------------------------------------
 
     def add(self, workload: Workload) -> bool:
-        """Adds a workload that arrived or returned, and returns whether it is to be tried.
+        """Adds a workload that arrived or returned. Returns True if a cycle can try it.
 
         If its class is inadmissible, the workload is inadmissible, too.
         """
@@ -281,10 +284,10 @@ class PendingQueue:
         return self._firsts[local_queue].first()
 
     def untried_up_to(self, workload: Workload) -> int | None:
-        """Returns the highest known priority with which a workload would never have been first, or None.
+        """Returns the highest priority at which a workload would certainly never have been first, or None.
 
-        With this priority or a lower one, an older workload would have been ahead ever since the workload was
-        added.
+        With this priority or a lower one, an older workload would have been before it ever since it was
+        added. None means that no such priority is known.
         """
         ticket = workload.place.ticket
         first = None if self._by_usage or self._requeued else self._line.first()
@@ -308,10 +311,9 @@ class PendingQueue:
         self._inadmissible_classes.append(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
-        """Returns the block and index of the first workload if the next workloads are tried in order.
+        """Returns the block and index of the first workload, or None if the order is not that of the line.
 
-        If a different order applies, the result is None. Call this method directly after `first` has found a
-        workload.
+        Call this method directly after `first` has found a workload.
         """
         preemptor = self.preemptor
         if self.strict or self._by_usage or self._line.scattered:
@@ -333,7 +335,7 @@ class PendingQueue:
         return self._firsts[workload.local_queue].block_of(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
-        """Marks consecutive workloads and their classes as inadmissible, starting with `ahead`'s workload."""
+        """Marks consecutive workloads and their classes as inadmissible, from the result of `ahead` on."""
         classes = [place[4].place.equivalence_class for place in places]
         for each in classes:
             each.inadmissible = True

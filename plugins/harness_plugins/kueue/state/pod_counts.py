@@ -12,12 +12,12 @@ _ALL: Mapping[str, int] = {}
 
 
 def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the number of pods with quota in each pod set that originally had more pods."""
+    """Returns the number of pods with quota, for each pod set in which this is not the original number."""
     return named(workload.asks, counts, workload.asks.full)
 
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the number of pods of each pod set that does not have its usual number."""
+    """Returns the counts in `counts` that differ from those in `usual`, by the name of the pod set."""
     if counts == usual:
         return _ALL
     return {

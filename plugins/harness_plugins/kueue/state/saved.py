@@ -22,8 +22,8 @@ _of_workload = attrgetter(
 class SavedTree:
     """The state of the queues of one tree, and of their workloads, at the time when this object is created.
 
-    The usage of quota is not part of the state. Cycles are therefore tried out with another quota tree. Few
-    of the workloads that hold quota change, so these are saved one by one.
+    The usage of quota is not part of the state. Cycles are therefore tried out with another quota tree.
+    Workloads that hold quota are saved one by one, because few of them change.
     """
 
     def __init__(self, cache: Cache, pending: Sequence[PendingQueue]) -> None:

@@ -34,7 +34,7 @@ class SecondPass(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The namespace and name. They determine the order of workloads that are ready."""
+        """The namespace and name of the workload. Workloads that are ready are sorted by this key."""
         job = self.workload.job
         return f"{job.namespace}/{job.id}"
 
@@ -43,8 +43,9 @@ class SecondPass(NamedTuple):
 class SecondPasses:
     """Workloads to try again, with delays of one second, then two seconds, four seconds, and so on.
 
-    Timers are never stopped. When a timer ends, its workload becomes ready if the workload is waiting for any
-    timer, even if the workload was evicted, admitted and marked again in the meantime.
+    Timers are never stopped. When a timer ends, its workload becomes ready if it waits for any of its timers.
+    This can be an old timer. For example, the workload may have been evicted, admitted and marked again since
+    the timer started.
 
     Attributes:
         ready: the workloads to try in the next cycle.
@@ -59,7 +60,7 @@ class SecondPasses:
 
     @property
     def due(self) -> int | None:
-        """The time when the next timer ends, even if it no longer matters, or None if no timer is running."""
+        """The time when the next timer ends, or None if no timer runs. Timers of canceled workloads count."""
         return self._timers[0][0] if self._timers else None
 
     @property
@@ -86,7 +87,7 @@ class SecondPasses:
         self.ready.pop(workload, None)
 
     def advance(self, now: int) -> bool:
-        """Marks the workloads whose timers have ended as ready, and returns whether any timer has ended."""
+        """Marks the workloads whose timers have ended as ready. Returns True if any timer has ended."""
         ended = False
         self._now = now
         while self._timers and self._timers[0][0] <= now:

@@ -108,7 +108,7 @@ class Workload:
         return f"<Workload {self.name}>"
 
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Returns the number of pods in each pod set, including finished pods, if `counts` get quota."""
+        """Returns the number of pods in each pod set if `counts` pods get quota, including finished pods."""
         asks = self.asks
         if counts == asks.present and self.counts == asks.present:
             return counts

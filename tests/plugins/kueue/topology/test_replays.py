@@ -69,7 +69,7 @@ def test_a_refusal_says_which_level_has_how_much_room_where() -> None:
     assert refusal.detail["short"] == {}
     assert refusal.detail["message"] == (
         "pod set main requests 2 pods in one rack of flavor f; "
-        "most room: 1 in rack r0, 1 in kubernetes.io/hostname r0/n1"
+        "most free: 1 in rack r0, 1 in kubernetes.io/hostname r0/n1"
     )
 
 

@@ -27,8 +27,8 @@ class TopologyFlavor:
             of their Workload instead (`belongsToNonTASCache` in pkg/controller/tas).
 
     Attributes:
-        free: the capacity of the leaves that is available to all workloads together.
-        room: the part of `free` that workloads do not use.
+        free: the capacity of the leaves that Workloads can use in total.
+        room: the part of `free` that is still unused.
     """
 
     __slots__ = ("free", "name", "room", "tree")
@@ -49,7 +49,8 @@ class Placed(NamedTuple):
 
     Attributes:
         leaves: the leaves that exist.
-        named: all leaves in recorded order if some of them may not exist, or None if all of them exist.
+        named: the names of all leaves in recorded order, if some of these leaves may not exist. None if all
+            of them exist.
     """
 
     pod_set: PodSet
@@ -113,7 +114,7 @@ def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
 
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
-    """Returns the result that `ask` would have if these pods released their places."""
+    """Calls `ask` as if these pods had released their places, and returns its result."""
     left = list(gone)
     for placed in left:
         placed.refund()
@@ -152,7 +153,8 @@ class TopologyFlavors:
             (the TASHandleOverlappingFlavors gate).
 
     Attributes:
-        version: how often the free capacity of any flavor has changed. Trials do not count.
+        version: how often the free capacity of any flavor has changed. Changes that are only tried out do not
+            count.
     """
 
     def __init__(self, cluster: Cluster, *, overlapping: bool) -> None:
@@ -195,14 +197,14 @@ class TopologyFlavors:
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
-        """Returns the other flavors in which workloads of a flavor also use capacity."""
+        """Returns the other flavors that share nodes with a flavor. Its workloads use their capacity, too."""
         if not (self._overlapping and flavor.tree.by_host):
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
 
 
 def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
-    """Yields the leaves of another flavor that are the hosts of these pods, with their number of pods."""
+    """Yields the leaves of another flavor on whose hosts these pods run, with the number of pods."""
     for values, pods in placed.domains:
         there = flavor.tree.leaf(values[-1:])
         if there is not None:

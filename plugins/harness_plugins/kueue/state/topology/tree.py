@@ -157,7 +157,10 @@ class TopologyTree:
         return children
 
     def leaf(self, values: Sequence[str]) -> int | None:
-        """Returns the index of the leaf with these values, which are the host name or one value per level."""
+        """Returns the index of the leaf with these label values, or None if there is none.
+
+        `values` has one value for each level, or the host name if leaves are nodes.
+        """
         return self._leaf.get(tuple(values))
 
     def name_of(self, leaf: int) -> tuple[str, ...]:
