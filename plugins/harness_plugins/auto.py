@@ -17,7 +17,8 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
         PolicySpec(
             "auto",
             late(f"{_POLICY}:auto"),
-            help="elasticquota for pods with a quota and default-preemption for others, or one for all pods",
+            help="elasticquota for pods with a quota, and default-preemption for pods without one; option "
+            "autoBy: one of them for all pods",
             options=OPTIONS_OF_AUTO,
             running=running_jobs,
             ignored_fields=ignored_fields,

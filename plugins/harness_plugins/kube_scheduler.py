@@ -1,8 +1,8 @@
-"""Provides kube-scheduler for `none` and `default-preemption`, with pods one by one or gangs together.
+"""Provides kube-scheduler for `none` and `default-preemption`.
 
-By default, kube-scheduler does not support gangs, but `gangScheduling=true` approximates its own gangs. With
-`gang=all-or-nothing`, the code for elastic quotas places gangs, without any quota. You can therefore separate
-the effect of gangs from the effect of quotas.
+The option `gang` selects whether pods are placed one by one or as gangs. With `gang=all-or-nothing`, the code
+for elastic quotas places gangs, without any quota. You can therefore separate the effect of gangs from the
+effect of quotas. kube-scheduler's own gangs are off by default. `gangScheduling=true` approximates them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ QUEUE_OPTIONS = (
     Option(
         "order",
         "priority",
-        "which job comes first: the highest priority, then the oldest (priority), or the oldest (fifo)",
+        "priority: the job with the highest priority comes first, then the oldest; fifo: the oldest job "
+        "comes first",
         choices=("priority", "fifo"),
     ),
     Option(
@@ -133,7 +134,7 @@ Entry = tuple[int, int, Job, Request]
 
 
 class SubQueue:
-    """The jobs of one sub-queue, in order, and the jobs among them whose refusal was recorded."""
+    """The jobs of one sub-queue in order. Also remembers the jobs whose refusal was already recorded."""
 
     __slots__ = ("jobs", "told")
 

@@ -54,7 +54,7 @@ class Recorded:
             del self._runs[job.index]
 
     def cycle(self, now: int) -> Iterator[Decision]:
-        """Evicts and starts the jobs that are due, and repeats this because a run can have no duration."""
+        """Evicts and starts the jobs that are due. Repeats this, because a run can end when it starts."""
         while _due(self._evictions, now) or _due(self._starts, now):
             while _due(self._evictions, now):
                 _, index, job = heappop(self._evictions)

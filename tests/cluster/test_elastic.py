@@ -137,7 +137,7 @@ def test_tree_without_root_is_a_fault() -> None:
     manifest = tree()
     del manifest["spec"]["root"]
     (fault,) = faults(manifest)
-    assert fault.endswith("spec.root: is missing: it is the quota of the whole tree")
+    assert fault.endswith("spec.root: is missing: add the root quota, which contains all other quotas")
 
 
 def test_flat_quota_is_called_by_its_namespace() -> None:
@@ -300,7 +300,7 @@ def told(*manifests: dict[str, Any]) -> list[str]:
 def test_tree_that_is_empty_is_a_fault(spec: dict[str, Any]) -> None:
     """No root, or a root without a name."""
     assert told(tree() | {"spec": spec})[-1] in (
-        "spec.root: is missing: it is the quota of the whole tree",
+        "spec.root: is missing: add the root quota, which contains all other quotas",
         "spec.root.name: is missing",
     )
 
@@ -401,8 +401,8 @@ def test_koordinator_bounds_are_faults_of_the_spec() -> None:
         koordinator("c", {"is-parent": "false"}, min={"memory": 1}, max={"cpu": 1}),
         koordinator("d", {"is-parent": "false"}, min={"cpu": 1}),
     ) == [
-        "spec.min.gpu: Koordinator requires that max names every resource of min: add it to max",
-        "spec.min.cpu: Koordinator requires that max names every resource of min: add it to max",
+        "spec.min.gpu: Koordinator requires every resource of min in max: add the resource to max",
+        "spec.min.cpu: Koordinator requires every resource of min in max: add the resource to max",
         "spec.min.cpu: 3 is above max, which is 2",
         "spec.min.memory: 1 is above max, which is 0 because it does not name memory",
         "spec.min.cpu: 4 is below the sum of its children's, 6",

@@ -1,4 +1,4 @@
-"""Models elastic quotas, which reclaim their guarantees by preempting pods, for single pods and for gangs."""
+"""Models elastic quotas, whose pods and gangs preempt other pods to reclaim the guarantee of their quota."""
 
 from __future__ import annotations
 

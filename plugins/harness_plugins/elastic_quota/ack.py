@@ -67,10 +67,11 @@ class AckRules:
         self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the generation of the node
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if the quota is within its `min` in every resource, with or without the request.
+        """Returns True if a quota is within its `min` in every resource.
 
-        Resources that a preemption is freeing for other pods of the quota count as used. A quota therefore
-        cannot claim its guarantee more than once while victims terminate.
+        The option `by_usage` determines whether the request is added to the usage. Resources that a
+        preemption is freeing for other pods of the quota count as used. A quota therefore cannot claim its
+        guarantee more than once while victims terminate.
         """
         if quota is None:
             return False
@@ -79,7 +80,7 @@ class AckRules:
         return self.usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why preemption cannot help: no quota, no borrowing quota, or no less important pod."""
+        """Returns the reason why preemption cannot help, for example if there is no quota, or else None."""
         usage, quota = self.usage, request.quota
         if quota is None:
             return NO_QUOTA
@@ -94,10 +95,11 @@ class AckRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt: it never preempts, or it waits for pods to terminate.
+        """Returns the reason why a pod cannot preempt now, or None if it can.
 
-        The pod waits for pods of its quota, or for pods on the node to which an earlier preemption nominated
-        it. The dry run of that preemption counted terminating pods as gone.
+        The pod may never preempt, or it waits for pods to terminate. It waits for pods of its quota, or for
+        pods on the node to which an earlier preemption nominated it. The dry run of that preemption counted
+        terminating pods as gone.
         """
         if not request.pod.preempts:
             return NEVER_PREEMPTS
@@ -152,7 +154,10 @@ class AckClaim:
         self._lent = Lent(quota) if reclaims else None
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of the pod's own quota or, if the pod reclaims, of borrowing quotas."""
+        """Returns the positions of the nodes with pods of borrowing quotas if the pod reclaims.
+
+        Otherwise, returns the positions of the nodes with pods of the pod's own quota.
+        """
         usage, quota, lent = self._usage, self._quota, self._lent
         if lent is None:
             return usage.nodes_of(quota)
@@ -160,10 +165,11 @@ class AckClaim:
         return set().union(*(usage.nodes_of(leaf) for leaf in losing))
 
     def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-        """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas.
+        """Returns the potential victims on a node. If the pod reclaims, these are pods of borrowing quotas.
 
-        Pods of the same gang or job are left out. The least important pods come first. They are the first to
-        use up the disruptions that budgets allow, and quotas lose pods only until they no longer borrow.
+        Otherwise, they are less important pods of the pod's own quota. Pods of the same gang or job are left
+        out. The least important pods come first. They are the first to use up the disruptions that budgets
+        allow, and quotas lose pods only until they no longer borrow.
         """
         quota, lent, quota_of, job = self._quota, self._lent, self._usage.of, preemptor.job
         may_have_mates = preemptor.gang is not None or (job is not None and job.pods > 1)

@@ -83,7 +83,7 @@ class Attempts:
 
     Args:
         default: the preemption for pods without a quota. If it is None, the rules also apply to these pods.
-        dry_runs: creates the function that performs the dry runs of the rules.
+        dry_runs: a function that creates another function, which performs the dry runs of the rules.
     """
 
     def __init__(
@@ -127,15 +127,16 @@ class Attempts:
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
     def try_gang(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        """Tries to place pods one by one, each as if the earlier pods were placed. If one fails, all fail.
+        """Tries to place pods one by one. The earlier pods count as placed. If one pod fails, all fail.
 
         If only some pods must be placed together, the pods that fit are placed, provided that there are
         enough of them. The remaining pods are then tried as a group of their own. Preemption helps all pods
         of a group, or none of them.
 
         If no preemption can help a gang, the attempt ends at the first pod without a node. If the quota
-        cannot admit the whole gang, the attempt ends before any pod is placed. In these cases, the next
-        search starts at the same node as before. The same is true if the attempt of an equal gang is skipped.
+        cannot admit the whole gang, the attempt ends before any pod is placed. Such an attempt does not
+        change the node at which the next search for nodes starts. Neither does a skipped attempt of an equal
+        gang.
         """
         start = self._scheduling.start
         outcome = self._try_together(pods, least)

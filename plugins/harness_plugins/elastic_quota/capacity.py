@@ -40,11 +40,13 @@ class CapacityRules:
         self._usage = usage
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if the usage with the pod is at most the quota's `min` in the compared resources."""
+        """Returns True if `usage + request <= min` for the quota in the compared resources."""
         return quota is not None and quota.over_min(amounts) is None
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why preemption cannot help: no quota borrows, or no pod of the quota is less important.
+        """Returns the reason why preemption cannot help, or None if it might.
+
+        Either no other quota borrows, or no pod of the pod's own quota is less important.
 
         For a pod outside of all quotas, only the other pods outside of quotas are considered.
         """
@@ -58,13 +60,17 @@ class CapacityRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt: it never preempts, or pods on its node are still terminating."""
+        """Returns the reason why a pod cannot preempt now, or None if it can.
+
+        The pod may never preempt, or it waits because pods on its nominated node are still terminating.
+        """
         return waits_for_victims(request, expected, self._usage, reclaims=reclaims)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
-        """Returns all exceeded limits. While all potential victims are gone, nominated pods do not count.
+        """Returns all limits that the pod exceeds.
 
-        Nominated pods count again in the attempt that follows.
+        A dry run first removes all potential victims, and then ignores the requests of nominated pods. When
+        it puts victims back, it counts these requests, as does the attempt that follows.
         """
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
@@ -91,7 +97,10 @@ class CapacityClaim:
         self._reclaims = reclaims
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of the pod's own quota or, if the pod reclaims, of borrowing quotas."""
+        """Returns the positions of the nodes with pods of borrowing quotas if the pod reclaims.
+
+        Otherwise, returns the positions of the nodes with pods of the pod's own quota.
+        """
         usage, quota = self._usage, self._quota
         if not self._reclaims:
             return usage.nodes_of(quota)
@@ -100,7 +109,10 @@ class CapacityClaim:
         return {position for leaf in losing for position in usage.nodes_of(leaf)}
 
     def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-        """Returns less important pods of the pod's own quota or, if it reclaims, pods of borrowing quotas."""
+        """Returns the potential victims on a node. If the pod reclaims, these are pods of borrowing quotas.
+
+        Otherwise, they are less important pods of the pod's own quota.
+        """
         least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, preemptor))
         if self._reclaims:
             return self._borrowers(least_first)

@@ -1,7 +1,7 @@
-"""Handles quotas in the dry run of a preemption.
+"""Checks quotas in the dry run of a preemption.
 
-The semantics determine which pods can be victims and when each limit counts. The dry run itself is
-kube-scheduler's.
+The option `semantics` determines which pods can be victims and when each limit counts. Everything else in a
+dry run follows kube-scheduler.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Exceeded(NamedTuple):
     """The exceeded limits that count in a dry run.
 
     Attributes:
-        back: the limits that count when a potential victim is put back.
-        gone: the limits that count when all potential victims are removed.
+        back: the limits that count when the dry run puts a potential victim back, because it may not be
+            needed.
+        gone: the limits that count when the dry run has removed all potential victims.
     """
 
     back: Excesses
@@ -45,7 +46,7 @@ class Exceeded(NamedTuple):
 class Shortfall:
     """The amounts that must be freed before a quota admits a pod.
 
-    No other limits can become exceeded, because a dry run puts back only pods that it has removed.
+    Other limits need no check. A dry run puts back only pods that it has removed, so it cannot exceed them.
     """
 
     __slots__ = ("_excesses", "_left")
@@ -74,8 +75,8 @@ class QuotaBound:
     """The limits that a preemptor exceeds. See `harness.models.kube.preemption.victims.Bound`.
 
     Args:
-        twice: whether a victim that no longer fits on the node is also checked against the quota. If the
-            quota refuses the victim, too, the node is not a candidate, as in scheduler-plugins and
+        twice: whether the dry run checks the quota again for a victim that does not fit on the node anymore.
+            If the quota refuses the victim, too, the node is not a candidate, as in scheduler-plugins and
             Koordinator.
     """
 

@@ -30,7 +30,7 @@ class Equals:
     def of_gang(self, gang: Gang) -> Peers:
         """Returns the peers of a gang, which are equal gangs. A gang with a bound pod has no peers.
 
-        The peers of a pod group are `loose`, because pods can join the group.
+        The result is marked as `loose` if the gang is a pod group, because pods can join the group later.
         """
         pods = gang.in_order()
         if not gang.is_whole:

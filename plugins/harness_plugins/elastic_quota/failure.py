@@ -26,10 +26,10 @@ class Failure(NamedTuple):
     """A pod that did not get a node.
 
     Attributes:
-        state: the counts of the attempt.
-        diagnosis: why each node rejected the pod, or None if the quota rejected the pod before any node was
-            checked.
-        excess: why the quota rejected the pod or its gang, or None if it did not.
+        state: the data that kube-scheduler's plugins computed at the start of the attempt.
+        diagnosis: the reason why each node rejected the pod, or None if the quota rejected the pod before any
+            node was checked.
+        excess: the reason why the quota rejected the pod or its gang, or None if it did not.
     """
 
     request: QuotaRequest
@@ -40,14 +40,15 @@ class Failure(NamedTuple):
 
     @property
     def potential(self) -> Sequence[int]:
-        """The positions of nodes where preemption may help, or of all nodes if the quota refused the pod."""
+        """The positions of the nodes where preemption may help. If the quota refused the pod, all nodes."""
         return range(len(self.cache.nodes)) if self.diagnosis is None else self.diagnosis.potential
 
     @property
     def rejecting(self) -> frozenset[str]:
         """The plugins that rejected the pod.
 
-        If the quota rejected the pod, the deletion of any pod may help, as if the nodes lacked resources.
+        If the quota rejected the pod, NodeResourcesFit is included, too, because the deletion of any pod may
+        help.
         """
         if self.diagnosis is None:
             return frozenset((PLUGIN, NODE_RESOURCES_FIT))
@@ -67,11 +68,11 @@ class QuotaRefusal(NamedTuple):
 
     Attributes:
         pod: the name of the pod that could not be placed.
-        rule: a description of the rule behind the refusal.
+        rule: a description of the rule that led to the refusal.
         failure: why the pod did not get a node.
         nodes: why each node is not a candidate, by position. It is empty if nodes did not matter.
-        keeps: whether nominations are kept, because the pod waits for terminating victims or a dry run ended
-            with an error.
+        keeps: whether the pod and its gang keep their nominated nodes. They do if the pod waits for
+            terminating victims, or if a dry run ended with an error.
         rejecting: the plugins that rejected pods.
         place: the index of the pod in its gang, or None for a single pod.
         figures: the figures of nodes and quotas at the time of the attempt. It is None until they are
@@ -94,7 +95,7 @@ class QuotaRefusal(NamedTuple):
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
-        """Returns the refusal with its figures, which would change when trial placements are reverted.
+        """Returns the refusal with its figures. Call this before trial placements are reverted.
 
         Equal pods then share one record, and it is serialized only once.
         """

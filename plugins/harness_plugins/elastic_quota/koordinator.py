@@ -20,7 +20,7 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 NO_QUOTA = "a pod without a quota cannot preempt"
-FIRM_PODS = "pods that must not be preempted leave too little of the quota's min"
+FIRM_PODS = "with it, pods that must not be preempted would exceed their quota's min"
 
 
 @final
@@ -29,8 +29,7 @@ class KoordinatorRules:
 
     Args:
         usage: the quotas, with runtimes.
-        quirks: whether dry runs have the properties of Koordinator that only its code explains. See
-            `exceeded`.
+        quirks: whether dry runs reproduce behavior that is found only in Koordinator's code. See `exceeded`.
     """
 
     names_nodes = False
@@ -46,7 +45,7 @@ class KoordinatorRules:
 
     @property
     def counts_twice(self) -> bool:
-        """True with quirks, because Koordinator's code checks twice."""
+        """True with quirks, because Koordinator's code checks the quota again. See `QuotaBound`."""
         return self._quirks
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
@@ -54,10 +53,11 @@ class KoordinatorRules:
         return False
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why preemption cannot help: the pod has no quota, or no pod of the quota is less important.
+        """Returns the reason why preemption cannot help, or None if it might.
 
-        Without quirks, a pod that must not be preempted does not preempt if it and other such pods would
-        exceed the `min`, because preemption cannot change this.
+        The pod has no quota, or no pod of its quota is less important. Without quirks, there is another
+        reason. Pods that must not be preempted may use only the `min` of their quota. If such a pod would
+        exceed this limit, preemption does not help.
         """
         pod, quota = request.pod, request.quota
         if quota is None:
@@ -71,17 +71,18 @@ class KoordinatorRules:
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt: it never preempts, or other pods of its quota terminate."""
+        """Returns the reason why a pod cannot preempt now, such as terminating pods of its quota."""
         return waits_for_victims(request, expected, self._usage, reclaims=False)
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
         """Returns the exceeded limits that count in a dry run.
 
-        With quirks, a dry run checks the quota only when it puts victims back, and only the runtime of the
-        requested resources. Admission can therefore refuse the pod after its victims are gone. The runtime is
-        0 for a resource that only the `max` of siblings names. A pod that requests such a resource always
-        exceeds it, although admission ignores the resource. Without quirks, all limits of admission count,
-        even when all potential victims are removed.
+        With quirks, a dry run checks the quota only when it puts victims back. It then compares only the
+        runtime of the requested resources. Admission can therefore refuse the pod after its victims are gone.
+        If only the `max` of sibling quotas names a resource, the runtime of this quota is 0 for the resource.
+        A pod that requests it always exceeds this runtime, although admission ignores the resource.
+
+        Without quirks, all limits of admission count, also after the removal of all potential victims.
         """
         tree, quota, own = self._usage.tree, request.quota, request.own
         excesses = request.excesses(tree)

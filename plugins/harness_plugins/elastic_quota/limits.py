@@ -41,7 +41,10 @@ def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
 
 
 def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that exceed their quota even alone, on arrival and after each later change of quotas."""
+    """Finds the jobs that exceed their quota even if no other pods use it.
+
+    A job is checked on arrival and after each later change of quotas.
+    """
 
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
@@ -66,7 +69,7 @@ class QuotaLimits:
         self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why a job exceeds its quota even without other pods, or None if the job might fit."""
+        """Returns the reason why a job exceeds its quota even without other pods, or None if it might fit."""
         together = self._together and job.gang and not self._in_group(job)
         key = (job.pod_sets, job.namespace, job.queue, together)
         known = self._known.get(key)

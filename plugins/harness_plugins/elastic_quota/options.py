@@ -42,7 +42,10 @@ def quotas_ever(cluster: Cluster) -> Mapping[str, ElasticQuota]:
 
 
 def semantics_asked(cluster: Cluster, options: Mapping[str, Any]) -> str:
-    """Returns the semantics from the options or, by default, the semantics of all quotas that ever exist."""
+    """Returns the semantics that the options select. By default, the manifests of all quotas determine them.
+
+    This includes quotas that are created or deleted during the replay.
+    """
     return semantics_of(quotas_ever(cluster), options["semantics"])
 
 
@@ -98,7 +101,8 @@ _OF_ACK = (
     Option(
         "claims",
         WITH_REQUEST,
-        "with ack, what a quota compares with its min before it claims it: usage, or usage plus request",
+        "with ack, which amount must be within a quota's min before the quota can reclaim its guarantee: "
+        "its usage, or its usage plus the request",
         choices=(BY_USAGE, WITH_REQUEST),
     ),
     Option(
@@ -127,7 +131,7 @@ _OF_KOORDINATOR = (
     Option(
         "quirks",
         True,
-        f"{_KOORDINATORS}reproduce the details that only Koordinator's code explains",
+        f"{_KOORDINATORS}reproduce details that are found only in Koordinator's code",
         type=boolean,
     ),
     Option(

@@ -90,7 +90,9 @@ def without_quotas(cluster: Cluster, view: View, options: Mapping[str, Any]) -> 
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds jobs that `elasticquota` rejects because they exceed their quota even alone or fit on no node.
+    """Finds the jobs that `elasticquota` rejects.
+
+    These jobs exceed their quota even without other pods, or fit on no node.
 
     Raises:
         InputError: the cluster has no nodes, or no quotas.
@@ -100,7 +102,7 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
 
 
 def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Finds the jobs that the plugin chosen by `auto` rejects. Without quotas, only nodes count."""
+    """Finds the jobs that `auto` rejects. If it uses no quotas, jobs are only compared with the nodes."""
     return _impossible(cluster if by_quotas(cluster) else without_elastic_quotas(cluster), options)
 
 

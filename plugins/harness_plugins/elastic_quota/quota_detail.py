@@ -1,4 +1,4 @@
-"""Collects the figures behind a preemption, which are the usage, guarantees and limits of its quotas."""
+"""Collects the usage, guarantees and limits of the quotas in a preemption, for the record."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 
 def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) -> dict[str, Any]:
-    """Returns the state of the preemptor's and the victims' quotas, before any eviction.
+    """Returns the usage, guarantees and limits of the preemptor's and victims' quotas before any eviction.
 
-    The state has the usage, guarantee and limit of each quota. `queue` is the preemptor's quota, `request` is
-    the pod's request, and `taken` has the loss of each quota.
+    See `states`. `queue` is the preemptor's quota, and `request` is the pod's request. `taken` has the
+    quantities that each quota loses.
     """
     quota = usage.quota_of(pod)
     if quota is None:

@@ -26,9 +26,10 @@ class QuotaRequest(NamedTuple):
         own: the requests of the pod itself.
         in_quota: `own` plus the requests of nominated pods of the same quota that are at least as important.
         in_all: `in_quota` plus the requests of nominated pods of other quotas that do not borrow.
-        shared: the requests of these pods of other quotas, for each ancestor that both quotas share.
-        excess: why the quota does not admit the pod, or None if it does.
-        together: the requests of all pods of the gang in this quota, if they are requested together.
+        shared: the requests of the nominated pods of other quotas, by the ancestor that both quotas share.
+        excess: the reason why the quota does not admit the pod, or None if it does.
+        together: the requests of all pods of the gang in this quota, or None if pods request quota one by
+            one.
     """
 
     pod: PodInfo
@@ -46,7 +47,7 @@ class QuotaRequest(NamedTuple):
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:
-        """Returns the requests of the nominated pods that count against a limit."""
+        """Returns the requests of nominated pods that were added to the pod's request for a limit."""
         if excess.bound == FIRM:
             return {}
         counted = self.in_quota
@@ -81,7 +82,7 @@ class Taken(NamedTuple):
 
 @final
 class Others:
-    """The pods that are nominated to nodes, which do not change during an attempt.
+    """The pods that are nominated to nodes. Nominations do not change during an attempt.
 
     Args:
         pods: the priority, quota and requests of each pod.
@@ -108,7 +109,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns the nominated pods' requests that count together with a pod of this quota and priority."""
+        """Returns the nominated pods' requests to add to those of a pod with this quota and priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
@@ -150,12 +151,11 @@ class Nominated:
         self._at = -1
 
     def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """Returns the nominated pods with a quota, except those of a gang, or None if there are none.
+        """Returns the nominated pods with a quota, or None if there are none.
 
         Args:
-            mates: the pods of the attempt. If the pods of a gang are nominated, these nominations do not
-                count, because its pods are charged when they are placed. For a single pod, see
-                `Others.with_pod`.
+            mates: the pods of the attempt. If these are the pods of a gang, their nominations are left out,
+                because these pods are charged when they are placed. For a single pod, see `Others.with_pod`.
         """
         cache = self._cache
         if not (cache.expecting and self._counts):

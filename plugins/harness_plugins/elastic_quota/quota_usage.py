@@ -17,7 +17,7 @@ from harness.models.kube.pod import PodInfo, Template
 class PodQuota(NamedTuple):
     """The leaf quota of a pod, or None, and the pod's requests.
 
-    `firm` is True if the pod must not be preempted, provided that the quota tree distinguishes such pods. See
+    `firm` is True if the quota tree supports pods that must not be preempted, and this is such a pod. See
     `QuotaTree.is_firm`.
     """
 
@@ -39,10 +39,10 @@ class QuotaUsage:
         self._changes: Counter[Quota | None] = Counter()
 
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
-        """Counts all pods again, because quotas or the queues that lead to quotas have changed.
+        """Counts all pods again, after a change of quotas or of queues that belong to quotas.
 
-        In scheduler-plugins, quotas have neither hierarchy nor runtimes. There, pods are added to a quota
-        only when they are bound, so a quota counts only pods that were bound after it was created.
+        In scheduler-plugins, quotas have neither hierarchy nor runtimes. Their usage grows only when a pod is
+        bound. They therefore count only pods that were bound after the quota was created.
         """
         tree = self.tree
         later = not tree.hierarchical and tree.runtimes is None

@@ -31,7 +31,7 @@ class Revocation:
 
     Args:
         after: how long a quota can exceed its runtime, in microseconds.
-        quirks: whether only the resources of the last removed pod are checked.
+        quirks: True to check only the resources of the last removed pod, as Koordinator's code does.
         budgets: the PodDisruptionBudgets. Evictions never violate them.
     """
 
@@ -89,7 +89,7 @@ class Revocation:
         return min((each for each in due if each > now), default=None)
 
     def standing(self, now: int) -> tuple[object, ...]:
-        """Returns the relevant usage of quotas and how long it lasts. See `harness.policy.Standing`."""
+        """Returns the state of quotas that determines future evictions. See `harness.policy.Standing`."""
         assert self._started is not None, "quotas are refreshed first"
         return (
             (now - self._started) % _REFRESH,
@@ -121,12 +121,14 @@ class Revocation:
         return self._good[leaf] + self._after <= now and self._is_over(leaf, leaf.used)
 
     def victims(self, leaf: Quota) -> list[PodInfo]:
-        """Returns the pods to evict, in order, including terminating pods and pods that a budget protects.
+        """Returns the pods to evict, in order.
+
+        The result includes pods that are already terminating and pods that a budget protects.
 
         Pods are removed, starting with the least important, until the usage is within the runtime. If this
         never happens, all removed pods are evicted, the least important one first. Otherwise, pods that still
-        fit are put back, starting with the most important. The other pods are evicted in the same order, so
-        the most important one is the first to use a disruption that a budget allows.
+        fit are put back, starting with the most important. The other pods are evicted in the same order. The
+        most important of them is the first to use a disruption that a budget allows.
         """
         positions = sorted(self._usage.nodes_of(leaf))
         on_nodes = [pod for position in positions for pod in self._cache.nodes[position].pods]

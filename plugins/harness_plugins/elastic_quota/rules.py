@@ -29,23 +29,26 @@ class Rules(Protocol):
 
     @property
     def names_nodes(self) -> bool:
-        """True if the record lists each node on which no pod can be a victim."""
+        """True if the record lists each node on which no pod can be preempted."""
 
     @property
     def counts_twice(self) -> bool:
-        """True if a victim that does not fit on the node is also checked against the quota (`QuotaBound`)."""
+        """True if a dry run checks a victim that does not fit on the node against the quota, too.
+
+        See `QuotaBound`.
+        """
 
     @property
     def sorts_victims(self) -> bool:
-        """True if victims are sorted by importance, even if some of them violate a budget."""
+        """True if victims are sorted by importance, even if evicting some of them violates a budget."""
 
     @property
     def least_first(self) -> bool:
-        """True if the least important victims are evicted first, and not in the order of the dry run."""
+        """True if the least important victims are evicted first. Otherwise, the dry run's order is kept."""
 
     @property
     def keeps_room(self) -> bool:
-        """True if resources reclaimed for a guarantee are reserved for the preemptor against all pods."""
+        """True if no other pod may use resources that a preemptor has reclaimed for its quota's guarantee."""
 
     @property
     def looks_ahead(self) -> bool:
@@ -53,7 +56,7 @@ class Rules(Protocol):
 
     @property
     def examines_all(self) -> bool:
-        """True if unschedulable nodes are tried for single pods, in the same way as for several pods."""
+        """True if preemption for a single pod also tries unschedulable nodes, as for several pods."""
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns True if a request claims the guarantee of the quota and does not borrow.
@@ -67,12 +70,12 @@ class Rules(Protocol):
         """
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns why preemption cannot help on any node, or None if it might help."""
+        """Returns the reason why preemption cannot help on any node, or None if it might help."""
 
     def why_not_eligible(
         self, request: QuotaRequest, expected: NodeInfo | None, *, reclaims: bool
     ) -> str | None:
-        """Returns why a pod cannot preempt now, or None if it can.
+        """Returns the reason why a pod cannot preempt now, or None if it can.
 
         Args:
             request: the request of the pod.
@@ -90,10 +93,11 @@ class Rules(Protocol):
 def waits_for_victims(
     request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
 ) -> str | None:
-    """Returns why a pod cannot preempt now in scheduler-plugins and Koordinator, or None if it can.
+    """Returns the reason why a pod cannot preempt now, or None if it can.
 
-    The reason is that pods on its node are terminating. They are less important pods of its quota or, if the
-    pod reclaims, pods of a borrowing quota. The arguments are the same as those of `Rules.why_not_eligible`.
+    These are the rules of scheduler-plugins and Koordinator. The pod waits while certain pods on its node are
+    terminating. They are less important pods of its quota or, if the pod reclaims, pods of a borrowing quota.
+    The arguments are the same as those of `Rules.why_not_eligible`.
     """
     pod, quota = request.pod, request.quota
     if not pod.preempts:

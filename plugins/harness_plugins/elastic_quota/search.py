@@ -38,10 +38,10 @@ class Search(Protocol):
     """The search for victims after a failed attempt."""
 
     def why_not(self, failure: Failure) -> str | None:
-        """Returns why a pod cannot preempt now, or None if it can."""
+        """Returns the reason why a pod cannot preempt now, or None if it can."""
 
     def why_never(self, failure: Failure) -> str | None:
-        """Returns why preemption cannot help a pod, if this is known without a dry run, or else None."""
+        """Returns the reason why preemption cannot help a pod, or None if only a dry run can tell."""
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
         """Performs dry runs for one pod in the current state of the plan, and returns the candidates.
@@ -53,10 +53,10 @@ class Search(Protocol):
         """Returns the name of the rule that allows a pod to preempt."""
 
     def keeps(self, pod: PodInfo) -> int:
-        """Returns the highest priority of the pods that must leave the freed resources to this pod."""
+        """Returns a priority. Pods up to this priority cannot use the resources freed for this pod."""
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Sorts victims, which come with the most important first, into the order of their eviction."""
+        """Sorts victims into the order of their eviction. They are given with the most important first."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
         """Returns the detail of a choice, before any eviction."""
@@ -92,8 +92,8 @@ class QuotaSearch:
     """A search by quotas.
 
     Args:
-        reclaims: for each quota of the attempt's pods, whether all of the quota's pods together claim its
-            guarantee.
+        reclaims: for each quota of the attempt's pods, whether the attempt's pods in this quota together
+            claim its guarantee.
         dry_runs: performs the dry runs on the nodes that may have a victim.
     """
 
@@ -128,7 +128,8 @@ class QuotaSearch:
         """Performs dry runs on the nodes that may have a victim, and returns the candidates.
 
         A node that may help one pod of a gang is also tried for the other pods of the gang. If `explain` is
-        True, the result explains why nodes are not candidates even if other nodes are candidates.
+        True, the result always has the reasons why nodes are not candidates. Otherwise, it has them only if
+        no node is a candidate.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -198,7 +199,7 @@ class QuotaSearch:
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
-        """See `Search`. Reclaimed resources are reserved, so that the victims cannot take them again."""
+        """See `Search`. Reclaimed resources are reserved for the pod. Its victims cannot use them again."""
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 

@@ -19,12 +19,12 @@ from harness.models.manifests import Fields, cluster_from, read_pod
 
 
 class Question(NamedTuple):
-    """A pod to schedule on a cluster, as a case specifies it.
+    """The input of a case about one scheduling attempt: a pod to schedule, and the cluster.
 
     Attributes:
         cluster: the cluster in the manifests.
         budgets: the PodDisruptionBudgets, with the allowed disruptions in the manifests.
-        scheduling: the nodes. The pods in the manifests are bound or nominated to them.
+        scheduling: the nodes, to which the pods in the manifests are already bound or nominated.
     """
 
     cluster: Cluster
@@ -35,7 +35,7 @@ class Question(NamedTuple):
 
 
 class World(NamedTuple):
-    """A cluster from the manifests of a case. See `Question`."""
+    """The cluster of a case, with its nodes and pods. See `Question`."""
 
     cluster: Cluster
     budgets: Budgets

@@ -54,7 +54,7 @@ def cycles(case: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def explain_cycles(case: Mapping[str, Any]) -> str:
-    """Returns the result of a case of `kube-scheduler/cycles` as a timetable."""
+    """Describes the result of a case of `kube-scheduler/cycles`, with one line for each decision."""
     answer = cycles(case)
     lines = []
     for decision in answer["decisions"]:

@@ -19,7 +19,8 @@ from harness.models.kube.scheduler import Scheduler
 PERCENTAGE = Option(
     "percentageOfNodesToScore",
     0,
-    "end a search when this percentage of nodes fits; 0 means 100 nodes, or 5 to 50 % of many nodes",
+    "stop searching when the pod fits on this percentage of nodes; 0 means 100 nodes, or 5 to 50 % of "
+    "the nodes of a large cluster",
     type=int,
 )
 TOGETHER = "all-or-nothing"
@@ -66,13 +67,13 @@ _APPROXIMATION = (
 
 
 def pods_alone(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields a note that PodGroups have no effect, if pods are placed one by one."""
+    """If pods are placed one by one, yields a note that PodGroups have no effect."""
     if options[GANG.name] == ALONE:
         yield from ignored_groups(cluster, f"pods are placed one by one; {GANG.name}={TOGETHER} applies it")
 
 
 def ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
-    """Yields notes on pod groups without effect, and on the approximation of kube-scheduler's own gangs."""
+    """Yields notes on pod groups that have no effect, and a note if gang scheduling is an approximation."""
     yield from pods_alone(cluster, options)
     if options.get(GANG_SCHEDULING.name):
         yield _APPROXIMATION

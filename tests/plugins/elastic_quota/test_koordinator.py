@@ -142,7 +142,7 @@ def test_pods_that_must_not_be_preempted_are_bounded_by_min() -> None:
     assert happened.preemptions[0] == "low by mine"
     settled = played(jobs, flat("a", 4, 20), cpu=6, quirks="off")
     assert settled.preemptions == []
-    assert "pods that must not be preempted leave too little of the quota's min" in refused(settled, "mine")
+    assert "pods that must not be preempted would exceed their quota's min" in refused(settled, "mine")
     large = Jobs().add("large", "a", 5, labels=FIRM)
     (never,) = played(large, flat("a", 4, 20), cpu=20).decisions.of("reject")
     assert "pods of quota a that must not be preempted would use more cpu than its min" in str(never.reason)

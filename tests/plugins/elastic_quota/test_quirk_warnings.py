@@ -65,4 +65,6 @@ def test_guarantees_that_are_scaled_are_warned_of() -> None:
     note = f"{KOORDINATOR}shared-weight"
     below["metadata"]["annotations"] = {note: '{"cpu": 0, "memory": 1}'}
     (unweighted,) = warned(group, below)
-    assert "has weight 0 in cpu: with enableMinQuotaScale=true, it has less than its min" in unweighted
+    assert (
+        "has weight 0 in cpu: with enableMinQuotaScale=true, the quota gets less than its min" in unweighted
+    )

@@ -13,9 +13,9 @@ from harness.models.manifests import Draft, Fields, read_metadata, shown
 
 _ROOT_QUOTA = "koordinator-root-quota"
 _OWN_QUOTAS = {
-    _ROOT_QUOTA: "it is Koordinator's own quota for all quotas together",
-    "koordinator-default-quota": "it is Koordinator's own quota, and pods without a quota have no limit",
-    "koordinator-system-quota": "it is Koordinator's own quota, and system pods have no limit",
+    _ROOT_QUOTA: "it is Koordinator's built-in root of all quotas",
+    "koordinator-default-quota": "it is Koordinator's quota for pods without a quota, which have no limit",
+    "koordinator-system-quota": "it is Koordinator's quota for system pods, which have no limit",
 }
 
 
@@ -31,7 +31,7 @@ def read_elastic_quota_tree(fields: Fields, draft: Draft) -> None:
     draft.quota_trees.add("", name, fields)
     spec = fields.child("spec")
     if "root" not in spec:
-        spec.fault("root", "is missing: it is the quota of the whole tree")
+        spec.fault("root", "is missing: add the root quota, which contains all other quotas")
         return
     root = spec.child("root")
     _read_tree(root, "", draft)
@@ -92,7 +92,7 @@ def read_elastic_quota(fields: Fields, draft: Draft) -> None:
             if most is None or resource not in (*most, *CORE_RESOURCES):
                 spec.refuse(
                     f"min.{resource}",
-                    "Koordinator requires that max names every resource of min: add it to max",
+                    "Koordinator requires every resource of min in max: add the resource to max",
                 )
     elif metadata.namespace in draft.elastic_quotas:
         first = draft.elastic_quotas.fields(metadata.namespace).where

@@ -236,8 +236,8 @@ def _of_scaling(
     if quota.parent and unweighted:
         listed = ", ".join(unweighted)
         yield (
-            f"has weight 0 in {listed}: with enableMinQuotaScale=true, it has less than its min while the "
-            f"quotas below {quota.parent} request less than the sum of their min"
+            f"has weight 0 in {listed}: with enableMinQuotaScale=true, the quota gets less than its min "
+            f"while all quotas below {quota.parent} together request less than the sum of their min"
         )
 
 

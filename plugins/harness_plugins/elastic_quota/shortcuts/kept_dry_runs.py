@@ -45,10 +45,11 @@ class Answers:
     """The most recent results of equal pods, by position of the node.
 
     Attributes:
-        of_any: the results of pods without other pods in their job or gang, which all such pods share.
-        seen: the version of the nodes up to which the results of changed nodes were dropped.
-        borrowed: the borrowed quantities when results that depend on them were last dropped.
-        of_several: the results of pods with other pods in their job or gang, with their moments.
+        of_any: the results of single pods, which have no other pods in their job or gang. All of them share
+            these results.
+        seen: the version of the nodes at which the results of changed nodes were last dropped.
+        borrowed: the borrowed quantities at the time when the results that depend on them were last dropped.
+        of_several: the results of pods with other pods in their job or gang. See `KeptDryRuns.moment`.
     """
 
     __slots__ = ("borrowed", "of_any", "of_several", "seen")
@@ -140,7 +141,7 @@ class KeptDryRuns:
     def of_any(
         self, answers: Answers, pod: PodInfo, borrowed: Borrowed
     ) -> dict[int, Candidate | Status] | None:
-        """Returns the results that are still valid, to which `keep` can add more results.
+        """Returns the valid results for single pods. `keep` can add more results to them.
 
         Returns:
             The results, or None if the pod has other pods in its job or gang (see `moment`).
@@ -180,7 +181,7 @@ class KeptDryRuns:
         }
 
     def moment(self, pod: PodInfo, node: NodeInfo, borrowed: Borrowed) -> Moment | None:
-        """Returns the input of a pod's result on a node that equal pods do not share.
+        """Returns the part of a dry run's input that can differ between equal pods on the same node.
 
         `borrowed` comes from `borrowed_from`. It is empty if the pod can preempt only in its own quota.
 

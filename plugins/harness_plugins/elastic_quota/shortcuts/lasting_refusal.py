@@ -1,8 +1,8 @@
 """Detects that a pod or gang fails again, because the input of its last attempt has not changed.
 
-If no pod can be preempted, the input consists only of the limit that refused the pod, and of whether the pod
-fits on a node. The same is true if pods of its own quota can be preempted, but the pod or gang would not fit
-even without all of these pods.
+If no pod can be preempted, the input has two parts: the limit that refused the pod, and whether the pod fits
+on a node. Sometimes pods of its own quota can be preempted, but the pod or gang would not fit even without
+all of them. The input has the same two parts then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness_plugins.elastic_quota.shortcuts.places import Places
 
 
 class World(NamedTuple):
-    """The environment of a scheduler."""
+    """The parts of a scheduler on which a refusal depends."""
 
     rules: Rules
     usage: QuotaUsage
@@ -41,16 +41,16 @@ class World(NamedTuple):
 class LastingQuotaRefusal:
     """The failure of a pod or gang that can preempt no pods, or not enough pods of its own quota.
 
-    If a quota cannot claim its guarantee and has no less important pods, this remains true until its own pods
-    change, because nominated pods only add to its requests.
+    Suppose that a quota cannot claim its guarantee and has no less important pods. This remains true until
+    its own pods change, because nominated pods only add to its requests.
 
     A pod without a quota preempts by priority. It has no victims if no less important pod is bound. Nominated
     pods only reduce the number of feasible nodes. They don't change the reason, unless bound pods have
     affinities.
 
     Attributes:
-        spared: the last pod whose attempt was skipped because it would have failed in the same way. It is
-            None if the refusal of that attempt is known.
+        spared: the last pod whose attempt was skipped, because it would have failed in the same way. None if
+            the refusal of this pod is already known.
     """
 
     most_room: MostRoom | None = None
@@ -88,10 +88,10 @@ class LastingQuotaRefusal:
 
     @property
     def asks_all(self) -> bool:
-        """True if the checks in this class cover everything that the attempt depended on.
+        """True if this class checks everything that the attempt depended on.
 
-        This requires that all pods are equal, have the same quota and can be preempted. In addition, either
-        the quota must have refused them without a dry run, or the pods must not all fit on the nodes.
+        All pods must be equal, have the same quota, and be preemptible. In addition, either the quota has
+        refused them without a dry run, or the nodes do not have enough room for all of them.
         """
         failure = self._refusal.failure
         diagnosis = failure.diagnosis

@@ -33,9 +33,9 @@ class Places:
     def of(self, shape: Shape, quota: Quota | None = None, priority: int = 0) -> PlacesOfShape:
         """Returns the number of places for pods of a shape.
 
-        With a quota, it is the largest number for pods of this priority that preempt within the quota. All
-        terminating pods and all less important pods of the quota may then be gone, even pods that must not be
-        preempted.
+        If a quota is given, this is the largest number that preemption within the quota could make possible.
+        All terminating pods and all pods of the quota with a lower priority count as gone. This includes pods
+        that must not be preempted.
         """
         key = shape, quota, 0 if quota is None else priority
         places = self._kept.get(key)
