@@ -1,4 +1,4 @@
-"""Describes why a pod got no node: its quota does not admit the pod, or the pod fits on no node."""
+"""Describes the reason why a pod got no node: its quota does not admit it, or it fits on no node."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class QuotaRefusal(NamedTuple):
 
 
 def in_words(excess: Excess) -> str:
-    """Describes why the quota rejected a pod."""
+    """Describes the reason why the quota rejected a pod."""
     if not excess.quota:
         return f"all quotas together would use more {excess.resource} than their min"
     if excess.bound == FIRM:
