@@ -310,7 +310,7 @@ class Binder:
         self._ended.pop(job.index, None)
 
     def never(self, job: Job) -> Never | None:
-        """Returns why the pod of a job without quota can never run, or None if it may be able to run."""
+        """Returns the reason why the pod of a job without quota can never run, or None if it might run."""
         return self._kinds.never(job)
 
     def fits_none(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...]) -> str:

@@ -150,7 +150,7 @@ def _previews(
 
 
 def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
-    """Returns a function that tells why a job can never start, or None if it can.
+    """Returns a function that returns the reason why a job can never start, or None if it might start.
 
     The function gives the same results for both Kueue policies.
     """

@@ -128,7 +128,7 @@ def _forget(cluster: ref[Cluster]) -> None:
 
 
 def admitted_since(manifest: Workload) -> int | None:
-    """Returns when a Workload was admitted, in microseconds since 1970, or None if no condition shows it."""
+    """Returns the time of a Workload's admission in microseconds since 1970, or None if it is not known."""
     found = manifest.conditions.get("Admitted")
     return found.since or None if found is not None and found.status else None
 

@@ -33,7 +33,7 @@ def why_deactivated(manifest: Workload) -> str:
 
 
 def requeue_at(manifest: Workload) -> int | None:
-    """Returns when the backoff of a Workload ends, in microseconds since 1970, or None if there is none.
+    """Returns the end of a Workload's backoff in microseconds since 1970, or None if there is no backoff.
 
     The backoffs of checks in the state `Retry` count as well, even if the Workload holds no quota (upstream's
     GetMaxRetryTime).

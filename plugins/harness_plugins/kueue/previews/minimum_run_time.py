@@ -73,7 +73,7 @@ class MinimumRunTime:
             yield workload, spared
 
     def next_wake(self) -> int | None:
-        """Returns when the next guarantee starts or ends, or None if no guarantee does."""
+        """Returns the time when the next guarantee starts or ends, or None if no guarantee does."""
         return self._next()
 
     def _next(self) -> int | None:

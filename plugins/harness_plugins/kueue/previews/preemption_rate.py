@@ -84,5 +84,5 @@ class PreemptionRate:
                 yield preemptor
 
     def next_wake(self) -> int | None:
-        """Returns when a limit may allow a waiting preemptor's targets, or None if no preemptor waits."""
+        """Returns the next time when limits may allow a preemptor's targets, or None if none is waiting."""
         return min(self._waiting.values(), default=None)

@@ -100,10 +100,10 @@ class DecisionDetails:
         - `usage`: the usage of the preemptor's and the target's queues before the preemption, for the
           resources that the preemptor lacks.
         - `quota`: the own quotas of these queues.
-        - `share`: the weighted shares of the two nodes that Kueue compares. These nodes are children of the
-          queues' lowest common cohort. The preemptor counts as admitted. Each share is given before and after
-          the target is removed. Kueue itself compares the shares at the start of the cycle, before it handles
-          earlier entries.
+        - `share`: the weighted shares that Kueue compares. They belong to two children of the queues' lowest
+          common cohort. Each child is a ClusterQueue or a Cohort that contains one of the queues. The
+          preemptor counts as admitted. Each share is given before and after the target is removed. Kueue
+          itself compares the shares at the start of the cycle, before it handles earlier entries.
         - `localQueues`: the usage of both LocalQueues, if usage orders candidates.
         """
         tree, queue = self._tree, preemptor.cluster_queue

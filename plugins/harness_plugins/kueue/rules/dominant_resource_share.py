@@ -1,4 +1,4 @@
-"""The dominant resource share, which compares a node's borrowed quota with the quota it can borrow.
+"""The dominant resource share of a ClusterQueue or Cohort: its borrowed quota, relative to lendable quota.
 
 Kueue computes the share in double precision and bases its decisions on the unrounded value. For the same
 results, this module performs the same operations in the same order.
@@ -24,27 +24,33 @@ NOTHING: Share = (False, 0.0)
 
 
 class Shares(Protocol):
-    """Computes the shares of the nodes of a quota tree from the current usage."""
+    """Computes the shares of ClusterQueues and Cohorts, which are the nodes of a quota tree.
+
+    The shares result from the current usage.
+    """
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns whether a node exceeds its own quota of any resource, and the weighted share of the node.
+        """Returns True if a ClusterQueue or Cohort exceeds its own quota of any resource, and its share.
 
-        A root node has no share. A node also counts as borrowing if it exceeds its quota of a resource that
-        no node can lend. Such a resource adds 0 to its share.
+        The share is weighted. A root has no share. A ClusterQueue or Cohort also counts as borrowing if it
+        exceeds its quota of a resource that nothing in its tree can lend. Such a resource adds 0 to its
+        share.
         """
 
     def ratio(self, node: int) -> float:
-        """Returns a node's share before weighting, in thousandths of the quota that the node can borrow."""
+        """Returns the share of a ClusterQueue or Cohort before weighting, in 1/1000 of the lendable quota."""
 
 
 @final
 class DominantResourceShares:
-    """Computes the shares of the nodes of a quota tree. Each share depends only on the usage of that node.
+    """Computes the shares of ClusterQueues and Cohorts, which are the nodes of a quota tree.
+
+    The share of a node depends only on the usage of the node itself.
 
     Args:
-        counts_unlendable: whether a node counts as borrowing if it only exceeds its own quota of resources
-            that no node can lend. The share of such a node is 0. Before PR 9738, it did not count as
-            borrowing.
+        counts_unlendable: whether a node counts as borrowing if it exceeds its own quota only for resources
+            that nothing in its tree can lend. The share of such a node is 0. Before PR 9738, it did not count
+            as borrowing.
     """
 
     __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")
@@ -69,26 +75,26 @@ class DominantResourceShares:
             )
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns whether a node exceeds its own quota of any resource, and its weighted share."""
+        """Returns True if a tree node exceeds its own quota of any resource, and its weighted share."""
         return self.weighted(node, self.parts(node))
 
     def ratio(self, node: int) -> float:
-        """Returns a node's share before its weight is applied."""
+        """Returns the share of a tree node before its weight is applied."""
         return max(0.0, max(self.parts(node), default=0.0))
 
     def resources(self, node: int) -> list[list[int]]:
-        """Returns the flavor-resources for which a node has quota, grouped by resource."""
+        """Returns the flavor-resources for which a tree node has quota, grouped by resource."""
         first = node * self._tree.width
         return [[at - first for at in (cell, *others)] for _, cell, others in self._columns[node]]
 
     def parts(self, node: int) -> list[float]:
-        """Returns how far a node exceeds its own quota of each resource. See `part`."""
+        """Returns, for each resource, how far a tree node exceeds its own quota. See `part`."""
         return [self.part(node, place) for place in range(len(self._columns[node]))]
 
     def part(self, node: int, place: int) -> float:
-        """Returns how far a node exceeds its own quota of one resource, in thousandths of the lendable quota.
+        """Returns how far a tree node exceeds its own quota of a resource, in 1/1000 of the lendable quota.
 
-        The result is -1 if the node does not exceed its own quota, and 0 if no quota can be lent.
+        The result is -1 if the node does not exceed its own quota. It is 0 if no quota can be lent.
         """
         usage, subtree = self._tree.usage, self._tree.subtree
         lendable, cell, others = self._columns[node][place]
@@ -103,7 +109,7 @@ class DominantResourceShares:
         return over * 1000.0 / lendable if lendable > 0.0 else 0.0
 
     def weighted(self, node: int, parts: Sequence[float]) -> tuple[bool, Share]:
-        """Returns the result of `of` for a node whose `parts` are already known."""
+        """Returns the result of `of` for a tree node whose `parts` are already known."""
         ratio = max(parts, default=-1.0)
         if ratio <= 0.0:
             return ratio == 0.0 and self._counts_unlendable, NOTHING
@@ -114,9 +120,9 @@ class DominantResourceShares:
 
 
 def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
-    """Returns the weighted share that a node would have if its usage were lower by these amounts.
+    """Returns the weighted share of a ClusterQueue or Cohort if its usage were lower by these amounts.
 
-    The share depends only on the usage of the node itself, so the usage of other nodes is not changed.
+    The share depends only on its own usage. The usage of its parents and children therefore stays the same.
     """
     usage, first, end = tree.usage, node * tree.width, (node + 1) * tree.width
     before = usage[first:end]
@@ -134,7 +140,7 @@ def published(share: Share) -> int:
 
 
 def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) -> list[float]:
-    """Returns the fair-sharing weight of each node. Weights in `instead` override those in the manifests."""
+    """Returns the fair-sharing weight of each ClusterQueue and Cohort. `instead` overrides the manifests."""
     weights = [1.0] * len(tree.names)
     for nodes, specs in ((tree.cohorts, cluster.cohorts), (tree.queues, cluster.cluster_queues)):
         for name, node in nodes.items():

@@ -125,7 +125,7 @@ class FairOrder:
             best.pop(cohort, None)
 
     def key(self, entry: Entry, node: int) -> Key:
-        """Returns the sort key of an entry at a node, for comparison with the siblings of the node."""
+        """Returns the sort key of an entry at a ClusterQueue or Cohort, for comparison with its siblings."""
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         return (
@@ -138,13 +138,13 @@ class FairOrder:
         )
 
     def standing(self, queue: int, node: int, usage: Amounts) -> tuple[bool, Share]:
-        """Returns whether a node would borrow if the entry were admitted, and the node's share in this case.
+        """Returns whether a tree node would borrow if an entry were admitted, and its share in this case.
 
         Both are part of the sort key.
 
         Args:
-            queue: the node of the entry's queue.
-            node: the node to compare, which is on the path from the entry's queue to the root.
+            queue: the tree node of the entry's ClusterQueue.
+            node: the tree node to compare, which is this ClusterQueue or a Cohort above it.
             usage: the quota that the entry uses.
         """
         tree = self._tree

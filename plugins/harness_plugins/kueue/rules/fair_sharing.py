@@ -33,7 +33,7 @@ class FairSharing:
     Attributes:
         shares, crashed: the arguments.
         strategies: the strategies with the given names.
-        outranked: the nodes of the queues whose next candidates may have affected a search. See
+        outranked: the tree nodes of the queues whose next candidates may have affected a search. See
             `target_ordering.Below`.
     """
 

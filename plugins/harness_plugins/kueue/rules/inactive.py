@@ -1,4 +1,4 @@
-"""Says why a ClusterQueue or a LocalQueue admits no workloads."""
+"""Finds the reason why a ClusterQueue or a LocalQueue admits no workloads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from harness.policy import Job
 
 
 def why_inactive(cluster: Cluster, queue: str, job: Job) -> str:
-    """Returns why a job's LocalQueue or ClusterQueue admits no workloads, or "" if both are active."""
+    """Returns the reason why a job's LocalQueue or ClusterQueue is inactive, or "" if both are active."""
     local, spec = cluster.local_queues.get((job.namespace, job.queue)), cluster.cluster_queues.get(queue)
     if local is not None and local.stop_policy != "None":
         name = f"LocalQueue {job.namespace}/{job.queue}"

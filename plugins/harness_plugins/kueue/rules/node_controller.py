@@ -142,7 +142,7 @@ class NodeController:
         return found
 
     def tolerance(self, workload: Workload, pod_set: PodSet, taints: Iterable[Taint]) -> int:
-        """Returns how long the pods of a pod set tolerate taints. See `Constraints.tolerance`."""
+        """Returns the time for which the pods of a pod set tolerate taints. See `Constraints.tolerance`."""
         known = self._constraints.get(pod_set)
         if known is None:
             known = self._constraints[pod_set] = Constraints(pod_set)

@@ -89,10 +89,10 @@ class Compared(NamedTuple):
     """The fair shares that protect a candidate from preemption.
 
     Attributes:
-        sides: the nodes right below the lowest common cohort: the side of the incoming workload, then the
-            side of the candidate.
-        before: the current shares of both sides.
-        after: the shares with the incoming workload and without the candidate.
+        sides: two children of the lowest common cohort. The first contains the queue of the incoming
+            workload, and the second contains the queue of the candidate.
+        before: the current shares of these two children.
+        after: their shares with the incoming workload and without the candidate.
         strategies: the strategies that compared these shares and did not allow the preemption.
     """
 
@@ -144,7 +144,7 @@ def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> b
 
 
 def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
-    """Returns True if a node stays within its own quota of all needed resources."""
+    """Returns True if a ClusterQueue or Cohort stays within its own quota of all needed resources."""
     first, usage, subtree = node * tree.width, tree.usage, tree.subtree
     for cell in need:
         at = first + cell
@@ -199,7 +199,7 @@ def add_up(
 def used_together(
     workloads: Iterable[Workload], cells: Sequence[int] | None = None
 ) -> list[tuple[int, Amounts]]:
-    """Returns the total usage of the workloads in each queue, by the node of the queue. See `UsedByQueue`."""
+    """Returns the total usage of the workloads in each queue, by the queue's tree node. See `UsedByQueue`."""
     return [(node, tuple(total.items())) for node, total in add_up(workloads, {}, cells).items()]
 
 

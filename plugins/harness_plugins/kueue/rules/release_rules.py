@@ -23,8 +23,8 @@ class ReleaseRules:
             earlier releases, such claims had no effect (PR 7226).
         cohorts_end_searches: a fair-sharing search in a queue without a cohort ends after the last candidate.
             In earlier releases, the scheduler crashed if all candidates together were not enough (PR 10891).
-        counts_unlendable: when fair sharing orders targets, a node counts as borrowing even if no node could
-            lend the quota that it uses (PR 9738).
+        counts_unlendable: when fair sharing orders targets, a ClusterQueue or Cohort counts as borrowing even
+            if nothing could lend the quota that it uses (PR 9738).
         exact_transformations: `resources.transformations` also multiply fractions of units (PR 12953).
         keeps_transformed_inputs: inputs that a transformation retains count as requested (PR 13986).
         no_candidates_last: flavors without any workload to preempt come after all other usable flavors,
@@ -38,7 +38,7 @@ class ReleaseRules:
         preference_is_read: `flavorFungibility.preference` exists (PR 7316).
         skips_admin_access: devices that are claimed with `adminAccess` need no quota. In earlier releases,
             such a claim prevented the admission of a workload (PR 13642).
-        sticky_preemptors: a head that waits for its preemptions cannot be overtaken (PR 7157).
+        sticky_preemptors: a head that waits for its preemptions stays first in its queue (PR 7157).
         takes_device_constraints: claims can have `constraints` and `config` (PR 12451).
         takes_device_selectors: claims can select devices with expressions (PR 9742).
         waits_for_pods: `waitForPodsReady` is on if the Configuration does not mention it.

@@ -36,9 +36,9 @@ class Below(Protocol):
     """The queues from which a search takes workloads.
 
     Attributes:
-        outranked: a set to which the search adds nodes of queues. It adds a queue if another queue had an
-            equal share and went first because of its next candidate. It also adds queues for which this is
-            unclear.
+        outranked: a set to which the search adds the tree nodes of queues. It adds a queue if another queue
+            had an equal share and went first because of its next candidate. It also adds queues for which
+            this is unclear.
     """
 
     outranked: set[int]
@@ -173,10 +173,10 @@ class QueueOrdering:
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
 
-    Nodes without candidates are dropped. Nodes that do not borrow are dropped, too, except the queue of the
-    incoming workload and the cohorts above it. If shares are equal, cohorts come before queues. Queues with
-    equal shares are ordered by their next candidates. Of cohorts with equal shares, the one whose name sorts
-    last comes first.
+    Queues and cohorts without candidates are dropped. Those that do not borrow are dropped, too, except the
+    queue of the incoming workload and the cohorts above it. If shares are equal, cohorts come before queues.
+    Queues with equal shares are ordered by their next candidates. Of cohorts with equal shares, the one whose
+    name sorts last comes first.
 
     Args:
         cache: the queues.

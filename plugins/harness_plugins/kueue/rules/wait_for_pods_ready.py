@@ -176,7 +176,7 @@ class PodsReady:
         self._unready -= not admission.ready
 
     def forget(self, workload: Workload) -> int:
-        """Removes a workload that is finished, and returns how often it timed out."""
+        """Removes a workload that is finished, and returns the number of its timeouts."""
         self.deadlines.drop(workload)
         if workload not in self._counts:
             return 0

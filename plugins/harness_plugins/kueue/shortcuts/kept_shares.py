@@ -1,6 +1,6 @@
-"""Caches shares, because the usage of a node often returns to earlier values.
+"""Caches shares, because the usage of a ClusterQueue or Cohort often returns to earlier values.
 
-For a node with many resources, only the resources whose usage has changed are computed again.
+If there are many resources, only the resources whose usage has changed are computed again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FEW = 8
 
 @final
 class KeptShares:
-    """Caches the shares of the nodes of a quota tree.
+    """Caches the shares of ClusterQueues and Cohorts, which are the nodes of a quota tree.
 
     The cache key consists of the node and its usage.
     """
@@ -39,7 +39,7 @@ class KeptShares:
         }
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns whether a node exceeds its own quota of any resource, and its weighted share."""
+        """Returns True if a tree node exceeds its own quota of any resource, and its weighted share."""
         width, usages = self._width, self._usage
         usage = usages[node] if width == 1 else tuple(usages[node * width : (node + 1) * width])
         known = self._known[node]
@@ -53,7 +53,7 @@ class KeptShares:
         return found
 
     def ratio(self, node: int) -> float:
-        """Returns a node's share before its weight is applied."""
+        """Returns the share of a tree node before its weight is applied."""
         return self._shares.ratio(node)
 
 

@@ -178,7 +178,7 @@ class FairReasons:
         return self._too_little(incoming, share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
-        """Returns True if all nodes right below a root have a smaller share. No node then gives up quota."""
+        """Returns True if all children of a root have a smaller share. None of them then gives up quota."""
         ranked = self._ranking.of(root)
         return not ranked or ranked[-1][0] < share
 
@@ -360,5 +360,5 @@ def own_usages(cache: Cache, queue: ClusterQueueState, first: Workload) -> list[
 
 
 def total(usages: Iterable[Amounts], cell: int) -> int:
-    """Returns how much of a flavor-resource several workloads use."""
+    """Returns the total quantity of a flavor-resource in these usages."""
     return sum(amount for usage in usages for taken, amount in usage if taken == cell)

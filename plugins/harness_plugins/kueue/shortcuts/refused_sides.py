@@ -70,9 +70,9 @@ def _uses(tree: QuotaTree, node: int, amounts: Amounts) -> bool:
 
 
 def keeping(tree: QuotaTree) -> list[bool]:
-    """Returns, for each node of the tree, True if any node below it keeps quota for itself (local quota).
+    """Returns True for each ClusterQueue and Cohort that has a child or descendant with local quota.
 
-    Such a node can use its local quota without an effect on the usage of the nodes above it.
+    Local quota is the quota that is not lent. Its usage does not appear in the usage of the cohorts above.
     """
     found = [False] * len(tree.names)
     for node in range(len(tree.names) - 1, -1, -1):

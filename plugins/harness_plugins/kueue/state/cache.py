@@ -27,7 +27,7 @@ class Cache:
             the queue objects are reused.
 
     Attributes:
-        at: the queue at each node of the tree, or None for cohorts.
+        at: the queue at each node of the quota tree, or None for cohorts.
         holders: by the node of the queue, the workloads that hold its quota.
         cohorts: for each node, the cohorts right below it.
         holding: for each node, the usable queues right below it that have a preemption candidate, by number.
@@ -129,7 +129,7 @@ class Cache:
                 insort(self.holding[holders.queue.above], holders.queue, key=_NUMBER)
 
     def holding_below(self, node: int) -> list[ClusterQueueState]:
-        """Returns the usable queues below a node that have a preemption candidate, by number."""
+        """Returns the usable queues below a cohort that have a preemption candidate, by number."""
         found = list(self.holding[node])
         for below in self.cohorts[node]:
             found += self.holding_below(below)

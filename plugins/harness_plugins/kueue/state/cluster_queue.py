@@ -13,10 +13,11 @@ class ClusterQueueState:
 
     Attributes:
         number: the index of the queue among the ClusterQueues.
-        root: the root node of its tree. If the queue has no cohort, it is the same as `node`.
+        root: the root of its quota tree. If the queue has no cohort, it is the same as `node`.
         path: the cohorts above the queue, starting with its own cohort.
         above: the cohort of the queue, or its own node if it has no cohort.
-        below: for each cohort in `path`, its child node that contains the queue.
+        below: for each cohort in `path`, the child of the cohort that contains the queue or is the queue
+            itself.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.

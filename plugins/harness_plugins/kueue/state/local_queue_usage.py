@@ -297,7 +297,7 @@ class LocalQueueUsages:
         return changed
 
     def next_sample(self, queue: str) -> int | None:
-        """Returns when a sample could next reorder the LocalQueues of a ClusterQueue, or None if none can."""
+        """Returns the next time when a sample could reorder the LocalQueues of a ClusterQueue, or None."""
         local_queues = self._local_queues[queue]
         if len(local_queues) < 2:
             return None

@@ -28,7 +28,7 @@ def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mappin
 
 
 def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
-    """Returns how many pods of each pod set have finished, including `pods`."""
+    """Returns the number of finished pods in each pod set, including `pods`."""
     pod_sets = workload.asks.pod_sets
     ended = list(workload.ended) or [0] * len(pod_sets)
     first = 0

@@ -66,7 +66,7 @@ class Placed(NamedTuple):
         return tuple([NamedDomain(self.flavor.tree.name_of(leaf), pods) for leaf, pods in self.leaves])
 
     def on(self, node: str) -> int:
-        """Returns how many pods are assigned to a node, or 0 if leaves are not nodes."""
+        """Returns the number of pods on a node, or 0 if the leaves of the topology are not nodes."""
         if not self.flavor.tree.by_host:
             return 0
         return sum(pods for values, pods in self.domains if values == (node,))
