@@ -190,7 +190,10 @@ class JobQueue:
         self._freed[assignment.home] = None
 
     def changed(self, change: Change, now: int) -> Iterable[Decision]:
-        """See `Policy`. Jobs that hold quota keep it, and all waiting jobs are checked again."""
+        """Applies a change of the cluster. See `Policy`.
+
+        Jobs that hold quota keep it, and all waiting jobs are checked again.
+        """
         self._assignments = self._quotas.follow(change.cluster, self._assignments)
         before, self._subqueues = self._subqueues, {}
         self._open, self._freed = [], {}
@@ -201,7 +204,7 @@ class JobQueue:
         return ()
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`."""
+        """Returns True if the quotas have room for a job now, without preemption. See `Policy`."""
         return self._quotas.has_room(self._quotas.request(job))
 
     def cycle(self, now: int) -> Iterator[Decision]:

@@ -80,7 +80,7 @@ class AckRules:
         return self.usage.tree.within_min(quota, amounts)
 
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
-        """Returns the reason why preemption cannot help, for example if there is no quota, or else None."""
+        """Returns the reason why preemption cannot help, such as a missing quota, or None if it might."""
         usage, quota = self.usage, request.quota
         if quota is None:
             return NO_QUOTA
@@ -120,7 +120,7 @@ class AckRules:
         return Exceeded(excesses, excesses)
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
-        """See `AckClaim`."""
+        """Returns the potential victims of a pod. See `AckClaim`."""
         assert request.quota is not None, "see `why_never`"
         return AckClaim(self, request.quota, reclaims=reclaims)
 

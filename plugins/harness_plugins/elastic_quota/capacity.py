@@ -76,7 +76,7 @@ class CapacityRules:
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
-        """See `CapacityClaim`."""
+        """Returns the potential victims of a pod. See `CapacityClaim`."""
         return CapacityClaim(self._usage, request.quota, reclaims=reclaims)
 
 

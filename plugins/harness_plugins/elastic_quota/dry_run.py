@@ -56,7 +56,7 @@ class Shortfall:
         self._left = [excess for _, _, excess in excesses]
 
     def change(self, leaf: Quota | None, amounts: Amounts, sign: int) -> None:
-        """Removes a pod of a leaf (-1), or puts the pod back (1)."""
+        """Subtracts the usage of a removed pod (-1), or adds it back (1). `leaf` is the quota of the pod."""
         if leaf is not None:
             for place, (quota, resource, _) in enumerate(self._excesses):
                 if quota is None or quota in leaf.line:
@@ -89,7 +89,7 @@ class QuotaBound:
         self._twice = twice
 
     def without(self, pods: Sequence[PodInfo]) -> Status | None:
-        """See `Bound`."""
+        """Removes potential victims. Returns a status if this is not enough for the quota. See `Bound`."""
         of = self._usage.of
         for pod in pods:
             leaf, amounts, _ = of(pod)
@@ -99,7 +99,7 @@ class QuotaBound:
         return None if self._gone.is_covered() else OVER_QUOTA
 
     def with_again(self, pod: PodInfo) -> bool:
-        """See `Bound`."""
+        """Puts a victim back if the quota allows it. Returns True if it does. See `Bound`."""
         leaf, amounts, _ = self._usage.of(pod)
         self._back.change(leaf, amounts, 1)
         if self._back.is_covered():
@@ -108,7 +108,7 @@ class QuotaBound:
         return False
 
     def is_short(self, pod: PodInfo, node: NodeInfo) -> Status | None:
-        """See `Bound`."""
+        """Returns a status if a node is no candidate because the quota refuses a victim, too. See `Bound`."""
         if not self._twice or self._back.is_covered():
             return None
         return Status(Code.ERROR, "", (f"no corresponding pod {pod.name} in pods of node {node.name}",))

@@ -102,7 +102,7 @@ class QuotaRefusal(NamedTuple):
         return self if self.figures is not None else self._replace(figures=self._figures())
 
     def detail(self) -> dict[str, Any]:
-        """Returns the figures for the record, with the number of nodes for each reason and a few names."""
+        """Returns the figures for the record, with node counts by reason and the names of a few nodes."""
         said = self._figures() if self.figures is None else self.figures
         request = self.failure.request
         job, labels = request.pod.job, request.pod.template.labels

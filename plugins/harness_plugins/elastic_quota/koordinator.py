@@ -1,7 +1,8 @@
-"""Implements Koordinator's elastic quotas, a tree in which each runtime depends on all requests.
+"""Implements Koordinator's elastic quotas, which form a tree.
 
-A pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Quota
-that was lent is taken back by `revoke.py`, not by preemption.
+The runtime of a quota is the amount that it may use at present. It depends on the requests to all quotas. A
+pod is admitted within the runtime of its quota, and preempts less important pods of its own quota. Quota that
+was lent is taken back by `revoke.py`, not by preemption.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class KoordinatorRules:
         return Exceeded(found, ())
 
     def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
-        """See `KoordinatorClaim`."""
+        """Returns the potential victims of a pod. See `KoordinatorClaim`."""
         return KoordinatorClaim(self._usage, request.quota)
 
 

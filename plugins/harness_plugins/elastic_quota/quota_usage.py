@@ -146,7 +146,7 @@ class QuotaUsage:
         _less(self._nodes[quota], pod.node)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
-        """Prepares for a new priority of a permanently bound pod, which must still have its old priority."""
+        """Prepares for a new priority of a bound pod. Call this while the pod still has its old priority."""
         quota = self.quota_of(pod)
         self._changes[quota] += 1
         of_quota = self._bound[quota]

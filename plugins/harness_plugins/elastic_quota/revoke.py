@@ -111,7 +111,7 @@ class Revocation:
         self._good = {leaf: good + span for leaf, good in self._good.items()}
 
     def due(self, now: int) -> list[Quota]:
-        """Returns the quotas that have exceeded their runtime for too long, and restarts their time."""
+        """Returns the quotas that have exceeded their runtime for too long. Their time then starts again."""
         late = [leaf for leaf, within in self._within.items() if within is None and self._is_late(leaf, now)]
         for leaf in late:
             self._good[leaf] = now

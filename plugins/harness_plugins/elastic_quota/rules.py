@@ -21,7 +21,7 @@ class Claim(Protocol):
         """Returns the positions of the nodes that may have victims. Other nodes certainly have none."""
 
     def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-        """See `harness.models.kube.preemption.victims.EligiblePods`."""
+        """Returns the pods of a node that a preemptor can evict. See `EligiblePods`."""
 
 
 class Rules(Protocol):
@@ -33,7 +33,7 @@ class Rules(Protocol):
 
     @property
     def counts_twice(self) -> bool:
-        """True if a dry run checks a victim that does not fit on the node against the quota, too.
+        """True if a dry run also checks the quota for a victim that does not fit on the node.
 
         See `QuotaBound`.
         """

@@ -121,17 +121,17 @@ class QuotaScheduler:
 
     @property
     def now(self) -> int:
-        """See `PodScheduler`."""
+        """The current time, in microseconds since the origin."""
         return self._kube.now
 
     @property
     def budgets(self) -> Budgets:
-        """See `PodScheduler`."""
+        """All PodDisruptionBudgets, with the disruptions that each of them allows now."""
         return self._kube.budgets
 
     @property
     def error_due(self) -> int:
-        """See `PodScheduler`."""
+        """The time of the next retry after an attempt ended with an error. It is far ahead if none is due."""
         return self._kube.error_due
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
@@ -199,12 +199,12 @@ class QuotaScheduler:
                     self._gangs.forget(gang)
 
     def put(self, node: Node) -> None:
-        """See `NodesHeard`."""
+        """Adds, restores or changes a node."""
         self._kube.nodes.put(node)
         self._renew()
 
     def drop(self, name: str) -> None:
-        """See `NodesHeard`. The pods of the node have not finished, so they return."""
+        """Removes a node. Its pods have not finished, so they are evicted and can return."""
         for pod in self.cache.by_name[name].pods:
             if not pod.terminating:
                 self.evict(pod, None, LOST_WITH_NODE, {})
@@ -249,7 +249,7 @@ class QuotaScheduler:
             self._lasting.renew()
 
     def evict(self, victim: PodInfo, by: Job | None, reason: str, detail: Mapping[str, Any]) -> Preempt:
-        """See `PodScheduler`."""
+        """Evicts a bound pod. The pod uses its resources until it is gone."""
         self._version += 1
         self.usage.terminate(victim)
         return self._kube.evict(victim, by, reason, detail)
@@ -308,7 +308,7 @@ class QuotaScheduler:
                 yield Wake(due, idle=True)
 
     def standing(self, now: int) -> Standing | None:
-        """See `PodScheduler`."""
+        """Returns the state of the scheduler, to detect a loop of idle wake-ups. See `PodScheduler`."""
         kube, revocation = self._kube.standing(now), self._revocation
         if kube is None:
             return None
@@ -316,7 +316,7 @@ class QuotaScheduler:
         return Standing((*kube.state, *own), kube.counts)
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """See `PodScheduler`."""
+        """Advances the time by `span` without any other change of the state. See `PodScheduler`."""
         self._kube.skip(span, counts)
         if self._revocation is not None:
             self._revocation.skip(span)

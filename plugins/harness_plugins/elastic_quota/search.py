@@ -44,7 +44,7 @@ class Search(Protocol):
         """Returns the reason why preemption cannot help a pod, or None if only a dry run can tell."""
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Performs dry runs for one pod in the current state of the plan, and returns the candidates.
+        """Performs dry runs for one pod, and returns the candidates. Earlier steps of the plan count as done.
 
         `failures` has the failures of all pods of the attempt that have no node, including this pod.
         """
@@ -59,7 +59,7 @@ class Search(Protocol):
         """Sorts victims into the order of their eviction. They are given with the most important first."""
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the detail of a choice, before any eviction."""
+        """Returns the details of a chosen preemption for the record, before any eviction."""
 
 
 class Tries(NamedTuple):
@@ -89,7 +89,7 @@ def on_each(tries: Tries, nodes: Sequence[NodeInfo], dry_run: DryRun) -> dict[in
 
 @final
 class QuotaSearch:
-    """A search by quotas.
+    """A search for victims by the rules of quotas.
 
     Args:
         reclaims: for each quota of the attempt's pods, whether the attempt's pods in this quota together
@@ -115,12 +115,12 @@ class QuotaSearch:
         self._dry_runs = dry_runs
 
     def why_not(self, failure: Failure) -> str | None:
-        """See `Search`."""
+        """Returns the reason why a pod cannot preempt now, or None if it can. See `Search`."""
         request = failure.request
         return self._rules.why_not_eligible(request, failure.expected, reclaims=self._reclaims[request.quota])
 
     def why_never(self, failure: Failure) -> str | None:
-        """See `Search`."""
+        """Returns the reason why preemption cannot help a pod, or None if only a dry run can tell."""
         request = failure.request
         return self._rules.why_never(request, reclaims=self._reclaims[request.quota])
 
@@ -192,48 +192,52 @@ class QuotaSearch:
         return QuotaBound(exceeded, self._usage, twice=self._rules.counts_twice)
 
     def reason(self, pod: PodInfo) -> str:
-        """See `Search`."""
+        """Returns the name of the rule that allows a pod to preempt. See `Search`."""
         quota = self._usage.quota_of(pod)
         if quota is None:
             return PREEMPTED
         return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
 
     def keeps(self, pod: PodInfo) -> int:
-        """See `Search`. Reclaimed resources are reserved for the pod. Its victims cannot use them again."""
+        """Returns a priority. Pods up to this priority cannot use the resources freed for this pod.
+
+        Under some rules, no other pod can use resources that a pod reclaims for its guarantee.
+        """
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """See `Search`."""
+        """Sorts victims into the order of their eviction. See `Search`."""
         return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the choice with the usage and limits of the quotas of the preemptor and the victims."""
+        """Returns the details of a preemption, with the usage and limits of all quotas that are involved."""
         said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
         return said | quota_detail(pod, chosen.victims, self._usage)
 
 
 @final
 class DefaultSearch:
-    """A search by default preemption, for the pods of a gang one after another."""
+    """A search for victims by default preemption, for the pods of a gang one after another."""
 
     def __init__(self, preemption: Preemption) -> None:
         self._preemption = preemption
 
     def why_not(self, failure: Failure) -> str | None:
-        """See `Search`."""
+        """Returns the reason why a pod cannot preempt now, or None if it can. See `Search`."""
         if failure.diagnosis is None:
             return None
         return self._preemption.pod_eligible_to_preempt_others(failure.request.pod, failure.diagnosis)
 
     def why_never(self, failure: Failure) -> str | None:
-        """See `Search`. Preemption by priority cannot change the decision of a quota."""
+        """Returns a reason if the quota does not admit the pod. Preemption by priority cannot change this."""
         return None if failure.diagnosis is not None else "the quota of the pod does not admit the pod"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """See `Search`. A node with victims of the pod's own gang or job is not a candidate.
+        """Performs dry runs for one pod, and returns the candidates. See `Search`.
 
-        If the quota does not admit the pod, no node is a candidate, because priority cannot change this.
+        A node with victims of the pod's own gang or job is not a candidate. If the quota does not admit the
+        pod, no node is a candidate, because priority cannot change this.
         """
         pod = failure.request.pod
         if failure.diagnosis is None:
@@ -245,17 +249,17 @@ class DefaultSearch:
         return found._replace(candidates=apart)
 
     def reason(self, pod: PodInfo) -> str:
-        """See `Search`."""
+        """Returns the name of the rule that allows a pod to preempt. See `Search`."""
         return PREEMPTED
 
     def keeps(self, pod: PodInfo) -> int:
-        """See `Search`."""
+        """Returns the pod's priority. Pods up to this priority cannot use the resources freed for the pod."""
         return pod.priority
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """See `Search`."""
+        """Returns the victims in the given order. See `Search`."""
         return victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """See `Search`."""
+        """Returns the details of a chosen preemption for the record. See `Search`."""
         return detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))

@@ -77,7 +77,7 @@ class Binder:
                 found[1]()
 
     def timers(self, tell: Callable[[int], Iterator[Decision]]) -> PodTimers | None:
-        """Returns timers for pod events that occur only because time passes, or None if there are none."""
+        """Returns the timers of pod events that occur at a certain time, or None if there are none."""
         return PodTimers(self._taints, self._scheduler, tell) if self._taints.may_be else None
 
     def start(
@@ -226,7 +226,7 @@ class Binder:
         self._scheduler.add(present[pod])
 
     def move(self, job: Job, placed: Sequence[Placed], node: str) -> Iterator[Preempt]:
-        """Moves pods with a place on a node to other places, and evicts pods that still run on the node."""
+        """Moves a job's pods to other places if their place is on this node. Evicts those that run there."""
         if job.index in self._put_off:
             at, make = self._put_off[job.index]
             _, flavors, counts, _ = make.args
@@ -263,7 +263,10 @@ class Binder:
         return [nodes[info.node].name for pod in pods if (info := present.get(pod)) and info.node >= 0]
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a namespace has pods with topology places on the node that aren't terminating."""
+        """Returns True if a node has pods of this namespace. Pods that are terminating do not count.
+
+        Only pods with places in a topology count.
+        """
         there = self._scheduler.cache.by_name.get(node)
         return there is not None and any(
             not pod.terminating
@@ -318,7 +321,7 @@ class Binder:
         return self._kinds.fits_none(self._template(job, pod_set, flavors, ()).shape)
 
     def run(self) -> Iterable[Decision]:
-        """Binds the pods that fit, and requests a wake-up for the next time when pods are created."""
+        """Binds the pods that fit, and requests a wake-up for the next time at which pods must be created."""
         found = self._heeding_taints() if self._taints.tainted else self._scheduler.run()
         return chain(found, self._wakes()) if self._due else found
 
@@ -341,11 +344,11 @@ class Binder:
                 )
 
     def standing(self, now: int) -> Standing | None:
-        """See `harness.policy.Policy`."""
+        """Returns the state of the pods' scheduler, to detect a loop of idle wake-ups. See `Policy`."""
         return self._scheduler.standing(now)
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """See `harness.policy.Policy`."""
+        """Advances the time by `span` without any other change of the state. See `Policy.skip`."""
         self._scheduler.skip(span, counts)
 
     def _template(self, job: Job, pod_set: PodSet, flavors: tuple[str, ...], domain: Domain) -> Template:
@@ -374,7 +377,10 @@ class BoundPods:
         self._binder = binder
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a namespace has pods with topology places on the node that aren't terminating."""
+        """Returns True if a node has pods of this namespace. Pods that are terminating do not count.
+
+        Only pods with places in a topology count.
+        """
         return self._binder.on(node, namespace)
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
@@ -385,5 +391,5 @@ class BoundPods:
         return [*nodes, *(values[-1] for placed in workload.placed for values, _ in placed.domains)]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves the pods of a workload that are on a node to other places."""
+        """Moves the pods of a workload from a node to other places."""
         yield from self._binder.move(workload.job, placed, node)

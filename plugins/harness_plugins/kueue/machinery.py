@@ -137,7 +137,7 @@ class Machinery:
         return self._offers(workload.asks, workload.cluster_queue)
 
     def other_flavors(self, cluster: Cluster) -> list[tuple[Workload, _Names]]:
-        """Returns the workloads that hold quota in queues whose flavors change, with their flavors' names."""
+        """Returns the workloads that hold quota in queues whose flavors change, with their flavor names."""
         return [
             (workload, tuple(map(_names, self.offers(workload), workload.admission.chosen)))
             for name, queue in self.cache.queues.items()

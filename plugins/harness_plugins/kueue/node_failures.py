@@ -81,7 +81,7 @@ class NodeFailures:
             self.controller.pods_left(node, now)
 
     def replace(self, replaced: Replaced) -> Iterator[Decision]:
-        """Moves a workload that lost a node to its new places."""
+        """Moves a workload to its new places, after one of its nodes failed."""
         workload, placed, node = replaced
         detail: dict[str, Any] = {"topology": as_manifests(placed), "spans": spans(placed)}
         admission = workload.admission

@@ -259,14 +259,20 @@ class KueuePolicy:
             yield from self.failures.act(now)
 
     def within_quota(self, job: Job, pods: Sequence[int]) -> bool:
-        """See `Policy`. The result is True for Pods without a Workload, and for workloads that hold quota."""
+        """Returns True if the quotas have room for these pods now, without preemption. See `Policy`.
+
+        The result is True for Pods without a Workload, and for workloads that hold quota.
+        """
         workload = self._workloads.get(job.index)
         if workload is None or (workload.has_quota and not workload.evicted):
             return True
         return not self._closed.stop_policy(job) and self.scheduler.within_quota(workload)
 
     def untried_up_to(self, job: Job) -> int | None:
-        """See `Policy`. The result is None for a workload with a boosted priority."""
+        """Returns a priority up to which a job would not have been tried, or None if it is not known.
+
+        See `Policy`. The result is None for a workload with a boosted priority.
+        """
         workload = self._workloads.get(job.index)
         boosted = workload is None or workload.priority != job.priority
         return None if workload is None or boosted else self.scheduler.untried_up_to(workload)
@@ -278,7 +284,10 @@ class KueuePolicy:
         changes: Sequence[Change],
         stays: Callable[[Job], bool],
     ) -> list[tuple[bool, tuple[str, ...]]] | None:
-        """See `Policy`. The result is None in several cases, for example if trees share topology places."""
+        """Returns the next cycle's decisions about jobs if they were submitted after `changes`. See `Policy`.
+
+        The result is None in several cases, for example if trees share topology places.
+        """
         limits, pods_ready, scheduler, known = self._limits, self.pods_ready, self.scheduler, self._workloads
         queues = {job.id: self._cluster.cluster_queue_of(job.namespace, job.queue) for job in jobs}
         roots = {key: scheduler.root_of(queue.name) for key, queue in queues.items() if queue is not None}
@@ -331,7 +340,10 @@ class KueuePolicy:
     # --- what changes ---------------------------------------------------------------------------------------
 
     def changed(self, change: Change, now: int) -> Iterator[Decision]:
-        """See `Policy`. A running cycle keeps its quotas and queues until it has ended."""
+        """Applies a change of the cluster. See `Policy`.
+
+        A running cycle keeps its quotas and queues until it has ended.
+        """
         self._hear(now)
         if change.edit.kind == NODE:
             if self._binder is not None:
@@ -408,7 +420,10 @@ class KueuePolicy:
         self._details.follow(scheduler.cache, list(scheduler.pending.values()), shares)
 
     def standing(self, now: int) -> Standing | None:
-        """See `Policy`. This policy requests idle wake-ups only for pods that wait for a node."""
+        """Returns the state of the policy, to detect a loop of idle wake-ups. See `Policy`.
+
+        This policy requests idle wake-ups only for pods that wait for a node.
+        """
         scheduler, pods = self.scheduler, self._binder.standing(now) if self._binder is not None else None
         if pods is None or scheduler.second_passes.due is not None:
             return None
@@ -416,7 +431,7 @@ class KueuePolicy:
         return Standing(state, (scheduler.cycles, scheduler.heads, *pods.counts))
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
-        """See `Policy`."""
+        """Advances the time and the counts without any other change of the state. See `Policy`."""
         self.scheduler.skip(*counts[:2])
         if self._binder is not None:
             self._binder.skip(span, counts[2:])

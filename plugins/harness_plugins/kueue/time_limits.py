@@ -2,7 +2,8 @@
 
 The limits are `waitForPodsReady` and `maximumExecutionTimeSeconds`. Evicted workloads are queued again after
 a backoff. Deactivated workloads release their quota immediately, and are rejected when their pods are gone.
-If a workload was in a backoff before the replay, Kueue waits for its end even if `waitForPodsReady` is off.
+If a workload is in a backoff when the replay starts, Kueue waits for the end of the backoff. This holds even
+if `waitForPodsReady` is off.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class LastingQuotaRefusal:
         return self._of_one_kind and self._victims_as_before()
 
     def holds(self, pod: PodInfo) -> bool:
-        """See `harness.models.kube.pod.LastingRefusal`."""
+        """Returns True if an attempt for an equal pod would fail in the same way. See `LastingRefusal`."""
         if not self._of_nodes.valid:  # a node's exclusion rules do not change as long as the node exists
             return False
         if not self._usage.tree.settled:  # a query changes the results of other queries
@@ -131,7 +131,7 @@ class LastingQuotaRefusal:
         return True
 
     def outlives_nodes(self) -> bool:
-        """See `harness.models.kube.pod.LastingRefusal`."""
+        """Returns True if `holds` remains correct after nodes or their order have changed."""
         return False
 
     def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:

@@ -55,7 +55,7 @@ class Driver:
         policy.scheduler.advance(0)
 
     def submit(self, job: Job, pods: range, now: int) -> None:
-        """Passes a job that arrived or returned to its queue to the policy."""
+        """Passes a job to the policy when the job arrives or returns to its queue."""
         self._news = True
         if job.index not in self._inactive:
             self._policy.submit(job, pods, now)

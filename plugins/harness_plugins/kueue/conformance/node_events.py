@@ -36,7 +36,7 @@ class RecordedPods:
         self._leaving: dict[_Pods, int] = {}
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of a namespace that have not left it."""
+        """Returns True if a node has pods of this namespace. Pods that have left the node do not count."""
         return any(
             each not in self._left for each in self._assigned(node) if each[0].job.namespace == namespace
         )
@@ -47,7 +47,7 @@ class RecordedPods:
         return [values[-1] for placed in workload.placed for values, _ in placed.domains]
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves the pods of a workload that are on a node to other places."""
+        """Moves the pods of a workload from a node to other places."""
         there = {(workload, each.pod_set.name, values[-1]) for each in placed for values, _ in each.domains}
         gone = [each for each in (*self._left, *self._leaving) if each[0] is workload]
         self._forget([each for each in gone if each[2] == node or each not in there])
@@ -124,7 +124,7 @@ class NodeEvents:
         return self._ahead[-1].at if self._ahead else _FAR
 
     def deliver(self, now: int) -> Iterator[Decision]:
-        """Applies each node change that is due, with its effects on pods, one after the other."""
+        """Applies the node changes that are due one by one, with their effects on pods."""
         assert self._policy.failures is not None
         for edit in self._ahead.pop().edits:
             self._cluster = edit.on(self._cluster)

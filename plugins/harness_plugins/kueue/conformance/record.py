@@ -28,7 +28,7 @@ class Record:
         self._deactivated: set[str] = set()
 
     def record(self, fact: Fact) -> None:
-        """Keeps admissions, preemptions, evictions and completions."""
+        """Records admissions, preemptions, evictions and completions. Other events are ignored."""
         action, job = fact.action, fact.job
         if action in self._number:
             self._number[action] += 1

@@ -34,7 +34,7 @@ def answer(case: Mapping[str, Any], shortcuts: Shortcuts | None = None) -> Mappi
 
 
 def explain(case: Mapping[str, Any]) -> str:
-    """Describes a case for finding targets: all queues in the tree, and their candidates in search order."""
+    """Describes a case of `kueue/targets`: the queues in the tree, and their candidates in search order."""
     cache, incoming, search = question(case)
     targets = {target.workload: target.reason for target in search.find_targets(incoming)}
     tree = cache.tree

@@ -39,8 +39,8 @@ class Start(NamedTuple):
             condition, the pods are ready if all are on their nodes or if the cluster has no nodes.
         expected: whether the pods have had time to become ready since the admission. They have had time if
             the manifests contain the condition or Pods of the Workload.
-        leaves: how long the Workload keeps its quota, in microseconds, if it was evicted before. None means
-            its whole grace period.
+        leaves: how long the Workload keeps its quota, in microseconds, if it was evicted before the replay.
+            None means its whole grace period.
     """
 
     manifest: Workload
@@ -69,8 +69,8 @@ class Beginning:
             hold quota come first, sorted by the time of their reservation. Waiting Workloads come next,
             sorted by creation time. Workloads that are finished or deactivated, or have no queue, are left
             out.
-        crowded: whether more quota is held than there is capacity. This is possible while some Workloads are
-            being evicted.
+        crowded: whether the Workloads hold more quota than there is in total. This is possible while some of
+            them are being evicted.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -26,8 +26,8 @@ def workload_of(manifest: Manifest, gates: Gates, *, evicted_last: bool = True) 
     Args:
         manifest: the manifest.
         gates: the feature gates.
-        evicted_last: whether the time of its eviction sets the queue position of a workload whose pods were
-            not ready in time. Otherwise, the creation time does.
+        evicted_last: whether a workload that was evicted because its pods were not ready in time is ordered
+            by the time of this eviction. Otherwise, it is ordered by its creation time.
     """
     priority = manifest.priority + (manifest.boost if gates.priority_boost else 0)
     created = _BEGINNING if manifest.created is None else manifest.created
@@ -53,7 +53,7 @@ def held_back(manifest: Manifest, gates: Gates) -> str:
 
 
 def pod_sets_left(manifest: Manifest) -> tuple[PodSet, ...]:
-    """Returns the pod sets of a manifest without finished pods. A pod set can have no pods left."""
+    """Returns the pod sets of a manifest, reduced by their finished pods. A pod set can have no pods left."""
     if not manifest.reclaimable and not manifest.ended:
         return manifest.pod_sets
     return tuple(_without_ended(each, manifest.over(each)) for each in manifest.pod_sets)
@@ -139,7 +139,7 @@ def hold_quota(cache: Cache, found: Iterable[Manifest], gates: Gates, now: int) 
 def hold(
     cache: Cache, queue: ClusterQueueState, holder: Workload, manifest: Manifest, gates: Gates, reserved: int
 ) -> None:
-    """Adds a workload that has held quota since `reserved` to the cache."""
+    """Adds a workload to the cache. The workload has held quota since `reserved`."""
     holder.evicted = manifest.is_true("Evicted")
     usage, uses = cache.amounts(used_by(manifest, gates))
     cache.hold(holder, queue, usage, uses, reserved)

@@ -29,7 +29,7 @@ def why_away(manifest: Manifest) -> str:
 def take_over_readiness(
     pods_ready: PodsReady, workload: Workload, manifest: Manifest, moment: Callable[[int], int]
 ) -> None:
-    """Imports since when Kueue has waited for a workload's pods to be ready, if a condition shows it.
+    """Imports the time at which Kueue began to wait for a workload's pods, if a condition shows it.
 
     Kueue waits for pods to become ready after the admission, or to recover after they were lost (upstream's
     admittedNotReadyWorkload). It writes the condition only if it checks the readiness of pods.

@@ -1,7 +1,7 @@
 """Previews a rate limit for preemptions in each ClusterQueue.
 
-The rate is the number of workloads with quota of a ClusterQueue that are preempted within any time window.
-KEP 13396 (https://github.com/kubernetes-sigs/kueue/pull/14554) proposes the limit as `PreemptionLimit`:
+The rate counts the workloads that hold quota of the ClusterQueue and are preempted within a time window. KEP
+13396 (https://github.com/kubernetes-sigs/kueue/pull/14554) proposes the limit as `PreemptionLimit`:
 
 - If the targets of a head would exceed the limit of any of their queues, the head preempts none of them. It
   stays first in its queue, and is tried again as soon as the limit allows all of its targets.

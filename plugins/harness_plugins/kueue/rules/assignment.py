@@ -36,8 +36,7 @@ class Assignment(NamedTuple):
         tried: the flavors that were considered.
         untried: whether any resource group has a flavor that was not considered.
         placed: the places of the pods in the topologies of the flavors.
-        lacks_place: whether there is enough quota, but the topology has no room besides the pods that are
-            present.
+        lacks_place: whether there is enough quota, but not enough free capacity in a topology.
         targets: the workloads to preempt.
     """
 

@@ -201,7 +201,7 @@ class ClosedQueues:
     def wakes(self, job: Job) -> bool:
         """Returns True if Kueue requeues inadmissible workloads when the job's workload releases its quota.
 
-        It does not if the job's LocalQueue is stopped or deleted. Upstream:
+        Kueue does not requeue them if the job's LocalQueue is stopped or deleted. Upstream:
         `QueueAssociatedInadmissibleWorkloadsAfter`, which finds no queue in this case.
         """
         return not self.stop_policy(job)

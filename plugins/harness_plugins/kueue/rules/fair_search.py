@@ -208,7 +208,7 @@ class FairSearch:
         return any(map(self._by_further_strategy, others))
 
     def put_back(self) -> None:
-        """Puts all targets back into the tree."""
+        """Restores the usage of all targets in the quota tree."""
         for target in self.targets:
             put_back(self._tree, target.workload, self.cells)
 

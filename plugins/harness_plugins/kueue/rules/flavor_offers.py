@@ -120,7 +120,7 @@ Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 
 def counting_of(cluster: Cluster, gates: Gates) -> Counted:
-    """Returns a function that counts requested resources as a release does with the given Configuration."""
+    """Returns a function that counts requested resources, by a release's rules and its Configuration."""
     counting = Counting() if cluster.kueue is None else cluster.kueue.counting
     rules = gates.rules
     return partial(
@@ -129,7 +129,7 @@ def counting_of(cluster: Cluster, gates: Gates) -> Counted:
 
 
 def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mapping[str, int]]:
-    """Returns the quota that one pod of each pod set takes from a queue, including pods and devices."""
+    """Returns the quota that one pod of each pod set takes, including the resource `pods` and devices."""
     found = [counted(pod_set.requests) for pod_set in asks.pod_sets]
     if asks.claimed is not None:
         devices = asks.claimed.amounts

@@ -27,13 +27,13 @@ class Pods(Protocol):
     """The pods of workloads that are placed in topologies."""
 
     def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a namespace has pods on the node that aren't terminating."""
+        """Returns True if a node has pods of this namespace. Pods that are terminating do not count."""
 
     def leave(self, workload: Workload, pods: range) -> Iterable[str]:
         """Returns the nodes that the pods of a workload have left."""
 
     def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves those pods of a workload that are on a node to other places."""
+        """Moves the pods of a workload from a node to other places."""
 
 
 @final

@@ -19,7 +19,7 @@ _BATCH = SECOND
 class NodeWakes:
     """The times of the next wake-ups, by flavor.
 
-    A wake-up after a change of a flavor's node makes Kueue try all queues again.
+    One second after a node of a flavor has changed, Kueue tries all queues again.
     """
 
     def __init__(self) -> None:

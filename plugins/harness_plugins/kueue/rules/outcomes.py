@@ -93,8 +93,8 @@ class Failed(NamedTuple):
         message: Kueue's message, if the reason alone is not specific enough.
         ahead: the workloads of earlier entries for which this cycle reserved quota, with the reserved
             amounts.
-        waits_for: the evicted workloads whose end could let the entry in. Each is mapped to its preemptor, or
-            to None if it was preempted in an earlier cycle.
+        waits_for: the evicted workloads whose termination could make room for the entry. Each is mapped to
+            its preemptor, or to None if it was preempted in an earlier cycle.
         again: whether all figures of this failure were already recorded since the workload was queued.
     """
 

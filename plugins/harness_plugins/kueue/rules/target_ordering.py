@@ -27,8 +27,8 @@ class Ordering(Protocol):
     def next(self) -> ClusterQueueState | None:
         """Returns the next queue to take a workload from, or None if no queue is left.
 
-        Since the previous call, workloads may have been taken only from the queue that was returned. Only the
-        next candidate of this queue may have changed.
+        Between two calls, the caller may take workloads only from the queue that was returned. No other queue
+        may get another next candidate.
         """
 
 
@@ -37,8 +37,8 @@ class Below(Protocol):
 
     Attributes:
         outranked: a set to which the search adds the tree nodes of queues. It adds a queue if another queue
-            had an equal share and went first because of its next candidate. It also adds queues for which
-            this is unclear.
+            had an equal share, but a next candidate that ranks before this queue's. It also adds queues for
+            which this is unclear.
     """
 
     outranked: set[int]

@@ -44,7 +44,7 @@ _NO_REQUEST = -1, INT64_MAX + 1
 
 @final
 class Run:
-    """Consecutive futile heads of a queue.
+    """Consecutive heads of a queue that would be refused again because of a lack of quota (futile heads).
 
     Attributes:
         number: the number of heads that were not skipped yet.
@@ -142,7 +142,7 @@ class _Room:
 
 @final
 class InVain:
-    """Finds futile heads."""
+    """Finds heads that would be refused again because of a lack of quota (futile heads)."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class InVain:
         self._unnoticed = [0] * len(pending)
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the futile heads at the front of a queue, or None if the first head must be considered."""
+        """Returns the futile heads at the front of a queue, or None if the first head is not futile."""
         last = head.place.told.last
         if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
             return None

@@ -1,7 +1,7 @@
 """Finds heads that fail only because futile heads (see `in_vain`) reserve quota before them.
 
-These heads fail again if the next futile heads also reserve enough quota. Results are valid for one version
-of the tree.
+Futile heads are heads that would be refused again because of a lack of quota. The heads after them fail again
+if the next futile heads also reserve enough quota. Results are valid for one version of the tree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEPT_OUT = FAILED_AFTER_NOMINATION + NO_LONGER_FITS
 
 @final
 class KeptOut:
-    """Finds out for how many cycles futile heads block another head."""
+    """Finds the number of cycles in which futile heads (see `in_vain`) block another head."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class KeptOut:
         self._assigned = assigned
 
     def cycles(self, runs: Iterable[Run], head: Workload) -> int:
-        """Returns for how many of the next cycles futile heads reserve so much that `head` fails as before.
+        """Returns the number of next cycles in which `head` fails again because futile heads reserve quota.
 
         Returns 0 if this is not known. The check compares `head` with a whole run of futile heads. The
         smallest request of the run must reserve enough, and the run's last request must be served before

@@ -22,7 +22,7 @@ Flavors: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 class Lack(NamedTuple):
-    """The flavor-resources that a futile head lacks. It lacks at least one in every flavor.
+    """The flavor-resources that a futile head (see `in_vain`) lacks. It lacks at least one in every flavor.
 
     Attributes:
         flavors: the flavors that the head could use.
@@ -46,7 +46,7 @@ class Bounds:
         self.most: Sequence[Sequence[int]] = lack.amounts
 
     def take_in(self, lack: Lack) -> None:
-        """Adds a head."""
+        """Widens the bounds to include one more head."""
         self.least = [list(map(min, *both)) for both in zip(self.least, lack.amounts, strict=True)]
         self.most = [list(map(max, *both)) for both in zip(self.most, lack.amounts, strict=True)]
 

@@ -21,7 +21,7 @@ class LacksQuota:
         self._fits = fits
 
     def fits(self, workload: Workload) -> bool:
-        """See `Fit.fits`."""
+        """Returns True if a workload could get quota now. See `Fit.fits`."""
         return not self._lacks(workload) and self._fits(workload)
 
     def _lacks(self, workload: Workload) -> bool:

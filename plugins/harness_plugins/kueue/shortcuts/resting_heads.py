@@ -31,10 +31,10 @@ _NONE = CycleHeads([], inadmissible=False, cycles=0, number=0)
 
 
 class Vain(Protocol):
-    """Finds futile heads. See `InVain`."""
+    """Finds heads that would be refused again because of a lack of quota. See `InVain`."""
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the futile heads at the front of a queue, or None if the first head must be considered."""
+        """Returns the futile heads at the front of a queue, or None if the first head is not futile."""
 
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates the quota that heads are known to lack, after a cycle has tried them."""
@@ -93,7 +93,7 @@ class RestingHeads:
         self.resting = 0
 
     def add(self, pending: PendingQueue) -> None:
-        """Activates a queue that has a head to try, unless its head is already resting."""
+        """Activates a queue that has a head to try. If its head rests, the queue stays inactive."""
         root, number = pending.queue.root, pending.queue.number
         resting = self._at_rest.get(self._one[root], {}).get(number)
         if resting is not None:
@@ -246,7 +246,7 @@ class RestingHeads:
         return [head for each in sorted(self._active) if (head := self._pending[each].first()) is not None]
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Ends a cycle. If the next cycle would be the same in a tree, the heads of the tree rest."""
+        """Ends a cycle. If the next cycle would handle a tree's heads in the same way, these heads rest."""
         self._in_vain.notice(entries)
         restless = set()
         for workload in left_out:

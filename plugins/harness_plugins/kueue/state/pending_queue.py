@@ -249,7 +249,7 @@ class PendingQueue:
         return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
-        """Returns the other LocalQueue with the lowest usage that has a workload to try, or None."""
+        """Returns the LocalQueue with the lowest usage among the others with a workload to try, or None."""
         others = [
             each
             for each in self._firsts

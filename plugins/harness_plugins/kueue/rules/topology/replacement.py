@@ -31,7 +31,7 @@ class Replacement(NamedTuple):
 
 
 def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *, mixed: bool) -> Replacement:
-    """Finds other places for a workload's pods on a node. All present pods keep their places.
+    """Finds other places for a workload's pods on a node. These places must be free now.
 
     Pod sets that are not on the node keep their places. The other pod sets are placed one by one, even if
     they belong to the same group. Pods that were placed before, and all old places of the workload, occupy

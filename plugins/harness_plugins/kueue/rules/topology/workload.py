@@ -121,7 +121,7 @@ class WorkloadTopology:
         return found
 
     def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
-        """Returns the places of the pods as if other workloads had released their places."""
+        """Returns the places that the pods would get if other workloads had released theirs."""
         return without(chain.from_iterable(gone), self.place)
 
 

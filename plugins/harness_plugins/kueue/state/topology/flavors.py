@@ -167,7 +167,7 @@ class TopologyFlavors:
         self.version = 0
 
     def now(self, placed: Iterable[Placed]) -> tuple[Placed, ...]:
-        """Converts places from before a node change to the current trees. The pods stay in their leaves."""
+        """Converts places from before a node change to the current topology trees. Pods keep their leaves."""
         return tuple(
             [
                 each
@@ -197,7 +197,10 @@ class TopologyFlavors:
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
-        """Returns the other flavors that share nodes with a flavor. Its workloads use their capacity, too."""
+        """Returns the other flavors that share nodes with a flavor.
+
+        Workloads of the flavor also use the capacity of these other flavors.
+        """
         if not (self._overlapping and flavor.tree.by_host):
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
