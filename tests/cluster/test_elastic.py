@@ -105,9 +105,9 @@ def test_tree_faults_are_found_all_at_once() -> None:
         f"{place}.children[0].min.cpu: 6 is above max, which is 5",
         f"{place}.children[0].min.memory: 6Gi is above max, which is 5Gi",
         f"{place}.children[1].namespaces: 'one' already belongs to a",
-        f"{place}.min.cpu: 10 is below the sum of its children's, 12",
+        f"{place}.min.cpu: 10 is below the sum of its children, which is 12",
         f"{place}.children[1].max.cpu: 11 exceeds the max of root, which is 10",
-        f"{place}.min.memory: 10Gi is below the sum of its children's, 12Gi",
+        f"{place}.min.memory: 10Gi is below the sum of its children, which is 12Gi",
         f"{place}.children[1].max.memory: 11Gi exceeds the max of root, which is 10Gi",
     ]
 
@@ -405,8 +405,8 @@ def test_koordinator_bounds_are_faults_of_the_spec() -> None:
         "spec.min.cpu: Koordinator requires every resource of min in max: add the resource to max",
         "spec.min.cpu: 3 is above max, which is 2",
         "spec.min.memory: 1 is above max, which is 0 because it does not name memory",
-        "spec.min.cpu: 4 is below the sum of its children's, 6",
-        "spec.min.gpu: 0 is below the sum of its children's, 1",
+        "spec.min.cpu: 4 is below the sum of its children, which is 6",
+        "spec.min.gpu: 0 is below the sum of its children, which is 1",
     ]
 
 

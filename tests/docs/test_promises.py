@@ -204,7 +204,7 @@ PARENT = {"is-parent": "true"}
         (
             "children whose `min`s add up to more than the `min` of their parent",
             [tree("root: {name: r, min: {cpu: 1}, children: [{name: x, min: {cpu: 2}}]}")],
-            "is below the sum of its children's, 2",
+            "is below the sum of its children, which is 2",
         ),
         (
             "in a tree, a child whose `max` is greater",

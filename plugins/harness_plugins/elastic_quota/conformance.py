@@ -92,7 +92,7 @@ def _usage(cluster: Cluster, tree: QuotaTree, pods: Iterable[PodInfo]) -> QuotaU
 def explain(case: Mapping[str, Any]) -> str:
     """Describes the result of a case, node by node."""
     found = attempt(case) if case["component"] == "koordinator/preempt" else answer(case)
-    lines = [f"{found['outcome']}; quota: {found.get('preFilterReason', 'lets it in')}"]
+    lines = [f"{found['outcome']}; quota: {found.get('preFilterReason', 'admits the pod')}"]
     lines += [f"{key}: {found[key]}" for key in ("limit", "reason", "node", "victims") if key in found]
     lines += [f"{quota} uses {amounts}" for quota, amounts in found.get("used", {}).items()]
     for candidate in found.get("candidates", ()):

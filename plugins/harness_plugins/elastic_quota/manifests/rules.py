@@ -178,7 +178,7 @@ def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> Non
             if total > quota.min_of(resource):
                 sum_of, own = _amounts(resource, total, quota.min_of(resource))
                 place = f"{_place(in_tree)}min.{resource}"
-                fields.refuse(place, f"{own} is below the sum of its children's, {sum_of}")
+                fields.refuse(place, f"{own} is below the sum of its children, which is {sum_of}")
             for child in children if in_tree else ():
                 bound, most = quota.max_of(resource), child.max_of(resource)
                 if child.max is not None and resource in child.max and most > bound:

@@ -30,6 +30,6 @@ class Crashes:
         self._known.add(workload)
         message = (
             f"Kueue {self._release} crashes here: ClusterQueue {workload.cluster_queue.name} has no cohort, "
-            "and all its candidates together free too little; later releases preempt nothing"
+            "and preempting all its candidates would free too little quota; later releases preempt nothing"
         )
         self.told.append(Refused(workload, CONTROLLER_CRASH, {"message": message}))
