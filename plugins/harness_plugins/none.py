@@ -148,7 +148,7 @@ Head = tuple[int, int, Job, Request, SubQueue]
 
 
 class JobQueue:
-    """A queue of whole jobs, as the docstring of this module describes."""
+    """A queue of whole jobs, which wait in sub-queues. The top of this module describes its rules."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._by_priority = options["order"] == "priority"

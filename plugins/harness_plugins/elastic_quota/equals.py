@@ -1,4 +1,4 @@
-"""Groups equal pods and equal gangs. If one member of a group fails, all of them fail."""
+"""Groups equal pods and equal gangs. If one member of a group fails, the others would fail, too."""
 
 from __future__ import annotations
 

@@ -46,7 +46,10 @@ class KoordinatorRules:
 
     @property
     def counts_twice(self) -> bool:
-        """True with quirks, because Koordinator's code checks the quota again. See `QuotaBound`."""
+        """True if the option `quirks` is on, because Koordinator's code checks the quota again.
+
+        See `QuotaBound`.
+        """
         return self._quirks
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
@@ -56,7 +59,7 @@ class KoordinatorRules:
     def why_never(self, request: QuotaRequest, *, reclaims: bool) -> str | None:
         """Returns the reason why preemption cannot help, or None if it might.
 
-        The pod has no quota, or no pod of its quota is less important. Without quirks, there is another
+        The pod has no quota, or no pod of its quota is less important. With `quirks=off`, there is another
         reason. Pods that must not be preempted may use only the `min` of their quota. If such a pod would
         exceed this limit, preemption does not help.
         """
@@ -78,12 +81,12 @@ class KoordinatorRules:
     def exceeded(self, request: QuotaRequest) -> Exceeded:
         """Returns the exceeded limits that count in a dry run.
 
-        With quirks, a dry run checks the quota only when it puts victims back. It then compares only the
+        With `quirks=on`, a dry run checks the quota only when it puts victims back. It then compares only the
         runtime of the requested resources. Admission can therefore refuse the pod after its victims are gone.
         If only the `max` of sibling quotas names a resource, the runtime of this quota is 0 for the resource.
         A pod that requests it always exceeds this runtime, although admission ignores the resource.
 
-        Without quirks, all limits of admission count, also after the removal of all potential victims.
+        With `quirks=off`, all limits of admission count, also after the removal of all potential victims.
         """
         tree, quota, own = self._usage.tree, request.quota, request.own
         excesses = request.excesses(tree)

@@ -1,4 +1,4 @@
-"""Determines the pods that ACK's rules never evict: system pods, DaemonSet pods, and pods with a label."""
+"""Determines the pods that ACK's rules never evict: system pods, DaemonSet pods, and labeled pods."""
 
 from __future__ import annotations
 

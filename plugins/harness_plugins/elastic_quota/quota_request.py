@@ -47,7 +47,7 @@ class QuotaRequest(NamedTuple):
         return self.own if self.together is None else self.together
 
     def nominated(self, excess: Excess) -> dict[str, int]:
-        """Returns the requests of nominated pods that were added to the pod's request for a limit."""
+        """Returns the requests of nominated pods that are added to the pod's own request for this limit."""
         if excess.bound == FIRM:
             return {}
         counted = self.in_quota

@@ -95,7 +95,7 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
         PolicySpec(
             "kueue-classic",
             late(f"{_HERE}.factory:classic"),
-            help="Kueue with classic preemption: by priority, and to reclaim quota that others borrowed",
+            help="Kueue with classic preemption: by priority, and to reclaim quota that other queues borrow",
             options=_COMMON,
             running=late(f"{_HERE}.manifests.beginning:running_jobs"),
             ignored_fields=_ignored_fields,

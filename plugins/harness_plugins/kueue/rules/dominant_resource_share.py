@@ -120,9 +120,10 @@ class DominantResourceShares:
 
 
 def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
-    """Returns the weighted share of a ClusterQueue or Cohort if its usage were lower by these amounts.
+    """Returns the weighted share that a ClusterQueue or Cohort would have if it used these amounts less.
 
-    The share depends only on its own usage. The usage of its parents and children therefore stays the same.
+    The share depends only on the usage of the ClusterQueue or Cohort itself. The usage of its parents and
+    children is not changed for this.
     """
     usage, first, end = tree.usage, node * tree.width, (node + 1) * tree.width
     before = usage[first:end]

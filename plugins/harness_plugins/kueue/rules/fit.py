@@ -16,7 +16,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class Fit:
-    """Checks for quota without preemption. The capacity of topologies is ignored."""
+    """Checks whether there is quota for a workload without preemption. Topology capacity is ignored."""
 
     def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
         self._cache = cache

@@ -27,8 +27,8 @@ class Ordering(Protocol):
     def next(self) -> ClusterQueueState | None:
         """Returns the next queue to take a workload from, or None if no queue is left.
 
-        Between two calls, the caller may take workloads only from the queue that was returned. No other queue
-        may get another next candidate.
+        Between two calls, the caller may take workloads only from the queue that was returned. The next
+        candidates of the other queues must stay the same.
         """
 
 

@@ -124,8 +124,8 @@ class CachedNoFit:
 class CachedNoFits:
     """The failed assignments of equivalence classes.
 
-    The cache key consists of the ClusterQueue and the scheduling hash. An entry is valid while its facts
-    hold.
+    The cache key consists of the ClusterQueue and the scheduling hash. An entry is valid while the facts that
+    it depends on hold.
     """
 
     def __init__(

@@ -58,7 +58,10 @@ class Heads(Protocol):
         """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
 
     def reason_changed(self, workload: Workload) -> None:
-        """Makes a cycle consider a workload when it is next a head, because its reason has changed."""
+        """Makes a cycle consider a workload again, because its reason for waiting has changed.
+
+        The cycle does so when the workload is next the head of its queue.
+        """
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads to try."""

@@ -173,7 +173,7 @@ class InVain:
         self._unnoticed = [0] * len(pending)
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the futile heads at the front of a queue, or None if the first head is not futile."""
+        """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
         last = head.place.told.last
         if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
             return None

@@ -37,7 +37,7 @@ class Lack(NamedTuple):
 
 @final
 class Bounds:
-    """The smallest and the largest requests of heads that have the same flavors and reason."""
+    """The smallest and the largest requests of heads with the same flavors and reason for waiting."""
 
     __slots__ = ("least", "most")
 

@@ -34,7 +34,7 @@ class Vain(Protocol):
     """Finds heads that would be refused again because of a lack of quota. See `InVain`."""
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the futile heads at the front of a queue, or None if the first head is not futile."""
+        """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
 
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates the quota that heads are known to lack, after a cycle has tried them."""
@@ -129,7 +129,10 @@ class RestingHeads:
             self._to_requeue[root] = None
 
     def reason_changed(self, workload: Workload) -> None:
-        """Makes a cycle consider a workload when it is next a head, because its reason has changed."""
+        """Makes a cycle consider a workload again, because its reason for waiting has changed.
+
+        The cycle does so when the workload is next the head of its queue.
+        """
         self._in_vain.reason_changed(workload)
 
     def waits(self, root: int) -> bool:
@@ -149,8 +152,8 @@ class RestingHeads:
     def take(self) -> CycleHeads:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues.
 
-        Cycles without a head to consider only make workloads inadmissible. They are skipped in one step, up
-        to the first cycle in which some queue has a head to consider.
+        If a cycle has no head to consider, its only effect is that workloads become inadmissible. Such cycles
+        are skipped in one step, up to the first cycle in which some queue has a head to consider.
         """
         if self._to_requeue:
             self._requeue()

@@ -39,7 +39,7 @@ class Holders:
         return chain(self.workloads, self.spared) if self.spared else self.workloads
 
     def become(self, other: Holders) -> None:
-        """Takes over a copy of the content of another object, with the same workloads."""
+        """Copies the content of another `Holders` object. Both objects contain the same workloads."""
         self.workloads, self._ranks = other.workloads.copy(), other._ranks.copy()
         self.spared, self.usages = other.spared.copy(), other.usages.copy()
         self.evicted = other.evicted

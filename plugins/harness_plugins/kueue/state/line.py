@@ -57,7 +57,7 @@ class Line:
         self.scattered = False
 
     def become(self, other: Line) -> None:
-        """Takes over a copy of the content of another line, without the data of readers."""
+        """Copies the entries and the position of another line, but not the data that readers have stored."""
         self._blocks = [Block(block.entries.copy()) for block in other._blocks]
         self._block, self._at, self.scattered = other._block, other._at, other.scattered
 

@@ -102,7 +102,7 @@ class PendingQueue:
                 self.add(workload)
 
     def become(self, other: PendingQueue) -> None:
-        """Takes over a copy of the content of another queue, with the same workloads and classes."""
+        """Copies the content of another queue. Both queues contain the same workloads and classes."""
         self.preemptor, self._sticky, self.strict = other.preemptor, other._sticky, other.strict
         self._by_usage, self._tickets, self._requeued = other._by_usage, other._tickets, other._requeued
         self._classes = other._classes.copy()
