@@ -35,7 +35,7 @@ def harness_register_policies(register: Register[PolicySpec]) -> None:
 
 
 class Recorded:
-    """The policy `recorded`, as the docstring of this module describes."""
+    """Runs every job as recorded in the trace. The top of this module describes the rules."""
 
     def __init__(self, cluster: Cluster, view: View, options: Mapping[str, Any]) -> None:
         self._runs: dict[int, int] = {}  # how many runs each job has started

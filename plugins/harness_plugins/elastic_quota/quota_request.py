@@ -109,7 +109,7 @@ class Others:
         return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns the nominated pods' requests to add to those of a pod with this quota and priority."""
+        """Returns the requests of nominated pods to add for a pod with this quota and priority."""
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
@@ -137,7 +137,7 @@ class Others:
 
 @final
 class Nominated:
-    """Finds the other nominated pods for each attempt."""
+    """For each attempt, finds the nominated pods that are not part of the attempt."""
 
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage

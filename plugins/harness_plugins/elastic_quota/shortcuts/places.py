@@ -1,4 +1,4 @@
-"""Counts how many pods of one shape fit on the nodes. Updates examine only nodes that have changed."""
+"""Counts how many pods of one shape (equal pods) fit on the nodes. Only changed nodes are counted again."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Places:
 
 @final
 class PlacesOfShape:
-    """The number of pods of one shape, without host ports or rules about other pods, that fit on the nodes.
+    """The number of equal pods that fit on the nodes. The pods have no host ports or rules about other pods.
 
     Equal pods that are placed one after another get all of these places, in any order of nodes. They get
     fewer places if resources are reserved for nominated pods.

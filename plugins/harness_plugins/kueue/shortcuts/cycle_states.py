@@ -31,7 +31,7 @@ class CycleStates:
         self._counted = self._number = 0
 
     def of(self, snapshot: Snapshot) -> int:
-        """Returns the number of the list of reservations that a snapshot has now."""
+        """Returns the number that identifies the current reservations of a snapshot."""
         if snapshot is not self._snapshot:
             self._snapshot = snapshot
             self._counted = self._number = 0
