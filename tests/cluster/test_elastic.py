@@ -210,7 +210,7 @@ def test_koordinator_faults() -> None:
     assert [fault.split(": ", 1)[1].split(": Expecting")[0] for fault in found] == [
         (
             "metadata.annotations.quota.scheduling.koordinator.sh/namespaces: "
-            "must be a JSON list of texts, not [1]"
+            "must be a JSON list of strings, not [1]"
         ),
         "metadata.annotations.quota.scheduling.koordinator.sh/shared-weight: is not JSON",
         (
@@ -414,7 +414,7 @@ def test_koordinator_trees() -> None:
     """A child is in the tree of its parent, and cannot be in another; trees share all nodes."""
     up = koordinator("up", {"is-parent": "true", "tree-id": "t"})
     assert told(up, koordinator("a", {"parent": "up", "tree-id": "other"})) == [
-        f"metadata.labels.{PREFIX}tree-id: 'other' differs from the tree of its parent up, 't'"
+        f"metadata.labels.{PREFIX}tree-id: 'other' differs from 't', the tree of its parent up"
     ]
     where = read(up, koordinator("a", {"parent": "up"}), koordinator("b", {"is-parent": "false"}))
     assert where.elastic_quotas["a"].tree == "t"

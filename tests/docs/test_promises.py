@@ -244,7 +244,7 @@ PARENT = {"is-parent": "true"}
                 elastic("p", labels={"tree-id": "t", **PARENT}),
                 elastic("q", labels={"parent": "p", "tree-id": "u"}),
             ],
-            "'u' differs from the tree of its parent p, 't'",
+            "'u' differs from 't', the tree of its parent p",
         ),
         (
             "a `min` for a resource that is not in `max`",
@@ -259,7 +259,7 @@ PARENT = {"is-parent": "true"}
         (
             "annotations whose JSON does not have the expected form",
             [elastic("q", annotations={"namespaces": "[1]"})],
-            "must be a JSON list of texts, not [1]",
+            "must be a JSON list of strings, not [1]",
         ),
         (
             "a cohort that is its own ancestor",

@@ -154,7 +154,7 @@ class AckClaim:
         self._lent = Lent(quota) if reclaims else None
 
     def where(self) -> Collection[int]:
-        """Returns the positions of the nodes with pods of borrowing quotas if the pod reclaims.
+        """If the pod reclaims, returns the positions of the nodes with pods of borrowing quotas.
 
         Otherwise, returns the positions of the nodes with pods of the pod's own quota.
         """

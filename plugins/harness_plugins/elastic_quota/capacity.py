@@ -97,7 +97,7 @@ class CapacityClaim:
         self._reclaims = reclaims
 
     def where(self) -> Collection[int]:
-        """Returns the positions of the nodes with pods of borrowing quotas if the pod reclaims.
+        """If the pod reclaims, returns the positions of the nodes with pods of borrowing quotas.
 
         Otherwise, returns the positions of the nodes with pods of the pod's own quota.
         """

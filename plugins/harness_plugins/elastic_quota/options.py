@@ -137,11 +137,21 @@ _OF_KOORDINATOR = (
     Option(
         "enableMinQuotaScale",
         True,
-        f"{_KOORDINATORS}scale mins down if nodes have less capacity",
+        f"{_KOORDINATORS}scale down the min of quotas if all mins together exceed the nodes' capacity",
         type=boolean,
     ),
-    Option("enableCheckParentQuota", False, f"{_KOORDINATORS}also check parent quotas", type=boolean),
-    Option("multiQuotaTree", False, f"{_KOORDINATORS}each tree shares its root's capacity", type=boolean),
+    Option(
+        "enableCheckParentQuota",
+        False,
+        f"{_KOORDINATORS}a pod must also fit within the parent quotas",
+        type=boolean,
+    ),
+    Option(
+        "multiQuotaTree",
+        False,
+        f"{_KOORDINATORS}the quotas of a tree share the capacity of its root",
+        type=boolean,
+    ),
 )
 
 _OF = {ACK: _OF_ACK, KOORDINATORS: _OF_KOORDINATOR}

@@ -107,7 +107,7 @@ def impossible_for_auto(cluster: Cluster, options: Mapping[str, Any]) -> Possibl
 
 
 def by_quotas(cluster: Cluster) -> bool:
-    """Returns True if `auto` uses elastic quotas: there are some, and the configuration allows them."""
+    """Returns True if the cluster has elastic quotas and its configuration lets `auto` use them."""
     plugin = cluster.scheduler.plugin if cluster.scheduler is not None else "auto"
     return plugin in ("auto", "elasticquota") and bool(quotas_ever(cluster))
 

@@ -164,7 +164,7 @@ class _Annotations:
         value = self._json("namespaces", [])
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return list(_namespaces(self._fields, f"annotations.{KOORDINATOR}namespaces", value))
-        self._fault("namespaces", f"must be a JSON list of texts, not {shown(value)}")
+        self._fault("namespaces", f"must be a JSON list of strings, not {shown(value)}")
         return []
 
     def weight(self) -> Mapping[str, int] | None:

@@ -147,7 +147,7 @@ def _check_trees(quotas: Objects[str, ElasticQuota], draft: Draft) -> None:
     for name, quota in quotas.items():
         above = quotas.get(quota.parent)
         if above is not None and quota.tree != above.tree:
-            what = f"{quota.tree!r} differs from the tree of its parent {above.name}, {above.tree!r}"
+            what = f"{quota.tree!r} differs from {above.tree!r}, the tree of its parent {above.name}"
             quotas.fields(name).refuse(place, what)
     if len({quota.tree for quota in quotas.values()}) > 1:
         for name, quota in quotas.items():
