@@ -84,7 +84,7 @@ def test_that_borrow_within_cohort_is_not_heeded_is_a_warning_of_fair_sharing_al
     borrower["spec"]["preemption"]["borrowWithinCohort"] = {"policy": "LowerPriority"}
     manifests = [borrower, queue("b"), queue("lender", 10)]
     (warning,) = replay(write_trace, tmp_path, *manifests).info["cluster"]["warnings"]
-    assert warning.startswith("ClusterQueue a: spec.preemption.borrowWithinCohort does not choose")
+    assert warning.startswith("ClusterQueue a: spec.preemption.borrowWithinCohort has no effect")
     assert replay(write_trace, tmp_path, *manifests, plugin="kueue-classic").info["cluster"]["warnings"] == []
 
 
