@@ -129,7 +129,7 @@ class Option(Value):
 def _fault(name: object, help: object, type: object, choices: object) -> str | None:
     """Returns the fault in an option's fields, which can have any type, or None if they are valid."""
     if not is_word(name):
-        return "its name must be letters, digits and the characters - _ . +, and begin with neither - nor ."
+        return "its name may contain only letters, digits, '-', '_', '.', '+', and not begin with '-' or '.'"
     if not isinstance(help, str):
         return "its help must be a string"
     if not callable(type):

@@ -355,8 +355,8 @@ class Referee:
         if not known:
             self.refuse(
                 None,
-                f"the shares of {queue} must be a finite number and an integer, not {share!r} and "
-                f"{weighted!r}",
+                f"the share of {queue} must be a finite number, and its weighted share an integer, not "
+                f"{share!r} and {weighted!r}",
             )
         self._recorder.share(self._lifecycle.now, queue, share, weighted)
 

@@ -23,8 +23,8 @@ def ignored_scheduling_groups(cluster: Cluster) -> Iterator[str]:
         first = GroupReference(name, workload).text(namespace)
         more = f" and {len(groups) - 1:,} more" if len(groups) > 1 else ""
         yield (
-            f"{first}{more}: minCount has no effect: kube-scheduler's own gangs are off; "
-            "the plugin default-preemption approximates them with the option gangScheduling=true"
+            f"{first}{more}: minCount has no effect, because kube-scheduler's own gangs are off. "
+            "To approximate them, use the plugin default-preemption with the option gangScheduling=true"
         )
 
 

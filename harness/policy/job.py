@@ -120,9 +120,10 @@ _Open: Any = make_dataclass("_Open", [each.name for each in fields(Job)], eq=Fal
 
 
 def made(*columns: Iterable[Any]) -> list[Job]:
-    """Create jobs from one column for each field. The shortest column determines the number of jobs.
+    """Create jobs from columns, with one column for each field.
 
-    This takes a quarter of the time of separate calls of `Job`.
+    The shortest column determines the number of jobs. This takes a quarter of the time of separate calls of
+    `Job`.
     """
     jobs = list(map(_Open, *columns))
     for job in jobs:

@@ -135,12 +135,12 @@ def told(decide: Any) -> type[Greedy]:
         (
             POOL,
             lambda j: [QueueShare("default", math.nan, 1)],
-            "a finite number and an integer, not nan and 1",
+            "a finite number, and its weighted share an integer, not nan and 1",
         ),
         (
             POOL,
             lambda j: [QueueShare("default", 1, 2**70)],
-            f"a finite number and an integer, not 1 and {2**70}",
+            f"a finite number, and its weighted share an integer, not 1 and {2**70}",
         ),
         (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x' and None"),  # type: ignore[arg-type]
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),

@@ -94,7 +94,7 @@ class PermitGang:
     def waits(self) -> str:
         """Returns a sentence, without a full stop, about the pods or the group for which the gang waits."""
         if self.least == _NEVER:
-            return f"{self.name} does not exist, and its pods wait for it"
+            return f"{self.name} does not exist, and the pods that refer to it wait for it"
         if self.held:
             return self.of_its_pods(self.existing, "arrived; the gang waits for the others")
         return self.of_its_pods(self.placed, "got a place; the gang waits for the others")

@@ -150,7 +150,7 @@ class Kinds:
         if group is None or not self._groups or group.key(namespace) in self._cluster.scheduling_groups:
             return None
         name = group.text(namespace)
-        return Never(name, f"{name} does not exist, and its pods wait for it")
+        return Never(name, f"{name} does not exist, and the pods that refer to it wait for it")
 
     def never(self, job: Job) -> Never | None:
         """Returns the reason why some pod of a job can never run, or None if all pods may run."""

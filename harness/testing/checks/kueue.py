@@ -104,7 +104,11 @@ class Kueue(ClusterQuotas):
                 )
             return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
-            yield Broken("kueue.evicts", step.where, "this policy evicts no pods without a preemptor")
+            yield Broken(
+                "kueue.evicts",
+                step.where,
+                "this policy evicts pods only for a preemptor, but the decision names none",
+            )
             return
         name = step.life.asked.name
         due = {self._admitted[name] // SECOND * SECOND + waits.timeout}

@@ -149,7 +149,10 @@ def test_jobs_that_name_a_group_that_is_not_there_are_rejected(spelling: str) ->
         "workloadRef": "Workload default/train, pod group drivers",
         "schedulingGroup": "PodGroup default/drivers",
     }
-    assert (row.job, row.reason) == ("w", f"{group_of[spelling]} does not exist, and its pods wait for it")
+    assert (row.job, row.reason) == (
+        "w",
+        f"{group_of[spelling]} does not exist, and the pods that refer to it wait for it",
+    )
     assert happened.starts() == {"other": 1}
     off = replay(jobs, node("n1"), group(spelling, gang={"minCount": 1}), gangScheduling=False)
     assert off.starts() == {"w": 0, "other": 1}
