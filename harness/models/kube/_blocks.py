@@ -86,22 +86,22 @@ class Block:
         """Sets the groups, and determines which of them are resting."""
         self.groups = groups
         self._resting = resting
-        self._awake = {
-            peers: group
-            for peers, group in groups.items()
-            if not any(group in each for each in resting.values())
-        }
-        self._size = sum([len(group.pods) for group in groups.values()])
+        self._awake, self._size = groups.copy(), 0
         # All pods are between these places, but pods at the places themselves may have left.
-        self._first = min([group.pods[-1].place for group in groups.values()], default=0)
-        self._last = max([group.pods[0].place for group in groups.values()], default=-1)
+        self._first, self._last = AFTER_ALL, BEFORE_ALL
+        for peers, group in groups.items():
+            self._size += len(group.pods)
+            self._first = min(self._first, group.pods[-1].place)
+            self._last = max(self._last, group.pods[0].place)
+            if resting and any(group in each for each in resting.values()):
+                del self._awake[peers]
 
     def __len__(self) -> int:
         return self._size
 
     # --- pods that rest -----------------------------------------------------------------------------------
 
-    def _rest(self, peers: Peers) -> None:
+    def _rest(self, peers: Peers, version: int) -> None:
         """Puts a group of equal pods to rest, because their refusal lasts until nodes change."""
         lasting = peers.lasting
         most_room = None if lasting is None else lasting.most_room
@@ -109,7 +109,7 @@ class Block:
         assert most_room is not None, "see `EqualPods.may_rest`"
         group = self._awake.pop(peers)
         group.verdict = None
-        self._resting.setdefault(most_room, Resting(most_room.version)).add(group, lasting.amounts)
+        self._resting.setdefault(most_room, Resting(version)).add(group, lasting.amounts)
 
     def _wake(self, group: EqualPods, peers: Peers) -> None:
         for resting in self._resting.values():
@@ -123,11 +123,11 @@ class Block:
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
 
-    def _next_resting(self) -> EqualPods | None:
+    def _next_resting(self, version: int) -> EqualPods | None:
         """Returns the resting group with the first pod that may succeed, or None if there is none."""
         found, reached, place = None, self._reached, AFTER_ALL
         for most_room, resting in self._resting.items():
-            rooms = most_room.since(resting.seen)
+            rooms = most_room.since(resting.seen) if resting.seen != version else []
             while rooms and (group := resting.first(rooms, reached, place)) is not None:
                 pod = group.pods[group.behind(reached) - 1]
                 lasting = pod.peers.lasting
@@ -139,7 +139,7 @@ class Block:
                 self._again.append(group)
             else:
                 if found is None:
-                    resting.seen = most_room.version
+                    resting.seen = version
         return found
 
     # --- a pass -------------------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ class Block:
             if group.may_rest(lasting):
                 calm.append(peers)
         for peers in calm:
-            self._rest(peers)
-        self._found = self._next_resting()
+            self._rest(peers, version)
+        self._found = self._next_resting(version)
         return self._size if self._found is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
@@ -216,7 +216,7 @@ class Block:
         if self._current is not None:
             self._look_at(self._current)
         reached = self._reached
-        found, self._found = self._found or self._next_resting(), None
+        found, self._found = self._found or self._next_resting(version), None
         place = AFTER_ALL if found is None else found.next_place(reached)
         chosen = self._next_awake(version, self._ahead, place)
         if chosen is not None:
@@ -266,7 +266,7 @@ class Block:
             elif not group.fails_again(pod, version):
                 return group
             if group.may_rest(lasting):
-                self._rest(peers)
+                self._rest(peers, version)
             elif len(group.pods) > 1:
                 self._again.append(group)
         return None

@@ -41,8 +41,11 @@ class EqualPods:
 
     def next_place(self, reached: int) -> int:
         """Returns the `place` of the first pod after a given place, or `AFTER_ALL` if there is none."""
-        at = self.behind(reached) - 1
-        return self.pods[at].place if at >= 0 else AFTER_ALL
+        pods = self.pods
+        if pods and pods[-1].place > reached:  # usually all pods
+            return pods[-1].place
+        at = bisect_left(pods, -reached, key=from_the_end) - 1
+        return pods[at].place if at >= 0 else AFTER_ALL
 
     def behind(self, place: int) -> int:
         """Returns how many of the pods have a higher `place` than the given one."""

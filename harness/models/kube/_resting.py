@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from itertools import chain
+from operator import gt
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import EqualPods
-from harness.models.kube.most_room import is_within
 
 _FEW = 8
 """A tree with more groups is split into two halves. In a smaller tree, searches examine each group."""
@@ -71,19 +71,21 @@ class Resting:
             reached: only pods after this place count.
             place: only pods before this place count.
         """
-        found, groups = None, self._groups
+        found, groups, emptied = None, self._groups, False
         for room in rooms:
             for amounts, group in self._new:
-                if group in groups and group.pods[-1].place < place and is_within(amounts, room):
+                if group in groups and group.pods[-1].place < place and not any(map(gt, amounts, room)):
                     at = group.next_place(reached)
                     if at < place:
                         found, place = group, at
             for tree in self._trees:
-                if tree.first < place and is_within(tree.least, room):
+                if tree.first < place and not any(map(gt, tree.least, room)):
                     of_tree = tree.search(room, reached, place, groups)
                     if of_tree is not None:
                         found, place = of_tree, of_tree.next_place(reached)
-        self._trees = [tree for tree in self._trees if tree.size]
+                    emptied = emptied or not tree.size
+        if emptied:
+            self._trees = [tree for tree in self._trees if tree.size]
         return found
 
 
@@ -150,7 +152,7 @@ class Tree:
         if self._halves:
             halves = self._halves
             for half in halves if halves[0].first <= halves[-1].first else halves[::-1]:
-                if half.first < place and is_within(half.least, room):
+                if half.first < place and not any(map(gt, half.least, room)):
                     of_half = half.search(room, reached, place, groups)
                     if of_half is not None:
                         found, place = of_half, of_half.next_place(reached)
@@ -162,7 +164,7 @@ class Tree:
         for amounts, group in self._few:
             if group in groups:
                 size += 1
-                if group.pods[-1].place < place and is_within(amounts, room):
+                if group.pods[-1].place < place and not any(map(gt, amounts, room)):
                     at = group.next_place(reached)
                     if at < place:
                         found, place = group, at

@@ -216,9 +216,9 @@ class Cache:
         """Returns the nodes that changed after a version, even if positions have changed since then."""
         if version < 0:
             return self.nodes
-        found = []
-        for node, at in reversed(self._changes.items()):
-            if at <= version:
+        found, changes = [], self._changes
+        for node in reversed(changes):
+            if changes[node] <= version:
                 break
             found.append(node)
         return found
@@ -227,7 +227,9 @@ class Cache:
         """Records that a node has changed."""
         node.generation += 1
         self.last_changed = node.position
-        self._note(node)
+        self.version += 1  # as `_note`, for nearly every event
+        self._changes.pop(node, None)
+        self._changes[node] = self.version
 
     def _note(self, node: NodeInfo) -> None:
         self.version += 1

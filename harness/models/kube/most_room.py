@@ -8,7 +8,6 @@ quantities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import gt
 from typing import final
 
 from harness.models.kube.cache import Cache
@@ -39,11 +38,6 @@ class MostRoom:
         self._kept: list[Sequence[int]] = []
 
     @property
-    def version(self) -> int:
-        """A number that changes whenever the result of `since` may change."""
-        return self._cache.version
-
-    @property
     def has_victims(self) -> bool:
         """Whether the pods can preempt any bound pod."""
         return self._above is not None and self._cache.has_lower(self._above)
@@ -60,33 +54,30 @@ class MostRoom:
         if version == self._since and now == self._until:  # many pods failed at the same version
             return self._kept
         self._rules.follow()
-        closed = self._rules.closed
-        rooms = []
+        closed, above = self._rules.closed, self._above
+        if above is not None and not self._cache.has_lower(above):
+            above = None
+        rooms: list[Sequence[int]] = []
         for node in self._cache.changed_nodes_since(version):
             if not closed[node.position]:
-                room = self._of(node)
-                if room is not None:
-                    rooms.append(room)
+                room, slots = (node.free, node.slots) if above is None else _without_victims(node, above)
+                if slots > 0:
+                    # Even if a resource is overcommitted, the node can run pods that do not request it.
+                    rooms.append(room if min(room) >= 0 else [max(0, amount) for amount in room])
         self._since, self._until, self._kept = version, now, rooms
         return rooms
 
-    def _of(self, node: NodeInfo) -> Sequence[int] | None:
-        room: Sequence[int] = node.free
-        slots, above = node.slots, self._above
-        if above is not None and self.has_victims:
-            left = list(room)
-            victims = [pod for pod in node.pods if pod.priority < above]
-            for pod in victims:
-                for resource, amount in pod.template.shape.requests:
-                    left[resource] += amount
-            if node.devices:  # free shares of devices cannot be added up
-                node.count_devices(node.devices_without(victims), left)
-            slots += len(victims)
-            room = left
-        if slots < 1:
-            return None
-        # Even if a resource is overcommitted, the node can run pods that do not request it.
-        return room if min(room) >= 0 else [max(0, amount) for amount in room]
+
+def _without_victims(node: NodeInfo, above: int) -> tuple[Sequence[int], int]:
+    """Returns the free resources and slots of a node without its pods below a priority."""
+    left = list(node.free)
+    victims = [pod for pod in node.pods if pod.priority < above]
+    for pod in victims:
+        for resource, amount in pod.template.shape.requests:
+            left[resource] += amount
+    if node.devices:  # free shares of devices cannot be added up
+        node.count_devices(node.devices_without(victims), left)
+    return left, node.slots + len(victims)
 
 
 def amounts_of(shape: Shape, resources: int) -> Sequence[int]:
@@ -95,8 +86,3 @@ def amounts_of(shape: Shape, resources: int) -> Sequence[int]:
     for resource, amount in shape.requests:
         amounts[resource] = amount
     return tuple(amounts)
-
-
-def is_within(amounts: Sequence[int], room: Sequence[int]) -> bool:
-    """Returns True if `room` is sufficient for each resource."""
-    return not any(map(gt, amounts, room))

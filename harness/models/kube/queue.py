@@ -144,7 +144,7 @@ class SchedulingQueue:
                 if failing:  # like most entries that are retried
                     pending.pop()
                     self.attempts += failing
-                    self._stamp(waiting, _LONGEST_BACKOFF)
+                    self._stamp(waiting, _LONGEST_BACKOFF, failing)
                     self._short[waiting] = None
                     continue
                 self._passed = waiting
@@ -186,7 +186,7 @@ class SchedulingQueue:
                 if failing:
                     self._late = None
                     self.attempts += failing
-                    self._stamp(late, _LONGEST_BACKOFF)
+                    self._stamp(late, _LONGEST_BACKOFF, failing)
                     if len(short) > 1:
                         del short[late]
                         short[late] = None
@@ -222,10 +222,10 @@ class SchedulingQueue:
         if not BY_BINDINGS.isdisjoint(rejected_by):
             self._by_bindings[pod] = None
 
-    def _stamp(self, waiting: Waiting, backoff: int) -> None:
+    def _stamp(self, waiting: Waiting, backoff: int, pods: int = 1) -> None:
         """Stamps an entry that failed now and backs off for some seconds. A block uses one stamp per pod."""
         waiting.timestamp = self._last_stamp + 1
-        self._last_stamp += len(waiting) if isinstance(waiting, Block) else 1
+        self._last_stamp += pods
         waiting.backoff = self.now // SECOND + backoff
 
     def _settle(self) -> None:
@@ -243,7 +243,7 @@ class SchedulingQueue:
         failed = block.split()
         self.attempts += len(failed) - tried
         if failed.groups:
-            self._stamp(failed, _LONGEST_BACKOFF)
+            self._stamp(failed, _LONGEST_BACKOFF, len(failed))
             self._short[failed] = None
 
     def discard(self, pod: PodInfo) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import gt
 from typing import Any, final
 
 from harness.models.kube.cache import Cache
-from harness.models.kube.most_room import MostRoom, amounts_of, is_within
+from harness.models.kube.most_room import MostRoom, amounts_of
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.shape_nodes import ShapeNodes, count
 from harness.models.kube.pod import PodInfo, Refusal
@@ -67,13 +68,13 @@ class NoRoom:
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        return self.holds_since(self._seen)
+        return self._seen == self._cache.version or self.holds_since(self._seen)
 
     def holds_since(self, version: int) -> bool:
         """Returns the same as `holds`, for equal pods that have failed at the given version of the cache."""
         amounts, most_room = self.amounts, self.most_room
         for room in most_room.since(max(version, self._seen)):
-            if is_within(amounts, room):  # the node may lack something else
+            if not any(map(gt, amounts, room)):  # the node may lack something else
                 return not most_room.has_victims and self._nodes.still_none()
         self._seen = self._cache.version
         return True

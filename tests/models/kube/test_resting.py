@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from operator import gt
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,6 @@ from more_examples import examples
 from harness.cluster.kinds.pods import PodSpec
 from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods
 from harness.models.kube._resting import Resting
-from harness.models.kube.most_room import is_within
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Templates
 
@@ -52,7 +52,7 @@ def test_it_finds_the_first_pod_that_asks_for_no_more_than_a_node_offers(seed: i
             (pod.place, group)
             for group, amounts in known.items()
             for pod in group.pods
-            if reached < pod.place < before and any(is_within(amounts, room) for room in rooms)
+            if reached < pod.place < before and not all(any(map(gt, amounts, room)) for room in rooms)
         ]
         expected = min(fitting, key=lambda each: each[0])[1] if fitting else None
         assert resting.first(rooms, reached, before) is expected
