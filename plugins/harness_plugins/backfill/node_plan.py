@@ -85,7 +85,7 @@ class NodePlan:
         The start of another job does not help a job, unless its pods must be near pods of the other job.
         """
         snapshot, events = self._snapshot, self._events(now)
-        ahead = self._outlook.moments(now) if self._outlook else []
+        ahead = self._outlook.moments(now) if self._outlook.ahead else []
         self._show(now)
         start, done, hopeful = now, 0, True
         while True:

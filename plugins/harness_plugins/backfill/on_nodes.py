@@ -6,7 +6,7 @@ other jobs start, but the job will still find nodes at that time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import final
 
@@ -135,7 +135,7 @@ class OnNodes:
     @property
     def foresees(self) -> bool:
         """See `Capacity`."""
-        return bool(self._outlook)
+        return self._outlook.ahead
 
     def advance(self, now: int) -> None:
         """See `Capacity`."""
@@ -212,11 +212,13 @@ class OnNodes:
         In this case, its reservation keeps the nodes that were reserved before.
         """
         snapshot = self._then
-        ends = {end: list(group) for end, group in groupby(running, key=lambda entry: entry[0][0])}
         snapshot.show({each.job.index: each.assignment for _, each in running})
-        moments = sorted({*ends, *self._outlook.moments(self._time)}) if self._outlook else ends
-        for at in moments:
-            for _, each in ends.get(at, ()):
+        ends: Iterable[tuple[int, Sequence[Entry[Places]]]]
+        ends = ((at, tuple(group)) for at, group in groupby(running, key=_expected_end))
+        if self._outlook.ahead:
+            ends = sorted((dict.fromkeys(self._outlook.moments(self._time), ()) | dict(ends)).items())
+        for at, ending in ends:
+            for _, each in ending:
                 snapshot.take(each.job)
             until = min(at + expected, ENDLESS)
             with snapshot.during(self._outlook, at, until):
@@ -286,3 +288,7 @@ class OnNodes:
         return Never(
             "nodes", f"its {job.pods:,} pods do not fit on the nodes together, even when all nodes are empty"
         )
+
+
+def _expected_end(entry: Entry[Places]) -> int:
+    return entry[0][0]

@@ -42,6 +42,7 @@ class Outlook:
 
     Attributes:
         times: the times of announced changes, in order.
+        ahead: whether any of these times is in the future.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -56,16 +57,13 @@ class Outlook:
                 if before != after:
                     self._steps.setdefault(edit.name, []).append(Step(at, edit.after))
         self.times = sorted({step.at for steps in self._steps.values() for step in steps})
-        self._now = -1
+        self.advance(-1)
         self._there: Mapping[str, Node] = {}
-
-    def __bool__(self) -> bool:
-        """Returns True if there are announced changes in the future."""
-        return bool(self.times) and self.times[-1] > self._now
 
     def advance(self, now: int) -> None:
         """Advances to `now`."""
         self._now = now
+        self.ahead = bool(self.times) and self.times[-1] > now
 
     def with_coming(self, cluster: Cluster) -> Cluster:
         """Returns the cluster, including nodes that are announced for later."""

@@ -72,6 +72,7 @@ class Backfill:
         self._drained: list[Running[Any]] = []  # jobs with a pod on a node that is now drained
         self._gone: list[Running[Any]] = []  # evicted jobs that have left their nodes
         self._away: dict[int, int] = {}  # for each evicted job, the number of pods that are not queued again
+        self._limited = False  # whether a job has ever been on a node whose taints limit its time
         self._woken = -1
 
     def submit(self, job: Job, pods: range, now: int) -> None:
@@ -154,7 +155,8 @@ class Backfill:
         self._rejected.clear()
         if self._there:
             yield from self._take_over(now)
-        yield from self._evict(now)
+        if self._hit or self._drained or self._limited:
+            yield from self._evict(now)
         ended, self._ended = sorted(self._ended, key=lambda running: running.job.index), []
         for each in self._gone:
             self._trees[each.assignment.home].end(each, now)
@@ -230,7 +232,9 @@ class Backfill:
         seconds = self._capacity.stays(running.assignment)
         if seconds is None:
             running.stays = None
-        elif running.stays is None or seconds <= 0:
+            return
+        self._limited = True
+        if running.stays is None or seconds <= 0:
             running.stays = now + seconds * SECOND
 
     def _changed_homes(self) -> list[int]:

@@ -7,7 +7,7 @@ nodes for all of its pods, or no nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness import Cluster, Job, Never, PodSet
@@ -23,6 +23,8 @@ from harness_plugins.backfill.outlook import Less, Outlook
 
 Devices: TypeAlias = Sequence[tuple[int, ...]]
 """The devices of each pod of a job."""
+
+_NO_LIMIT = nullcontext()
 
 _FINE = 1 << 20  # the number of parts into which a node's capacity is divided to compare requests
 
@@ -149,7 +151,7 @@ class Snapshot:
 
     def find_during(self, job: Job, outlook: Outlook, start: int, end: int) -> Places | None:
         """Returns nodes for all pods of a job that are available from `start` until just before `end`."""
-        if not outlook:
+        if not outlook.ahead:
             return self.find(job)
         with self.during(outlook, start, end):
             return self.find(job)
@@ -204,11 +206,10 @@ class Snapshot:
         with self._without(lost):
             yield
 
-    @contextmanager
-    def during(self, outlook: Outlook, start: int, end: int) -> Iterator[None]:
+    def during(self, outlook: Outlook, start: int, end: int) -> AbstractContextManager[None]:
         """Limits node capacity to the part that is available from `start` until just before `end`."""
-        with self._without(list(outlook.less(self.cache, start, end)) if outlook else ()):
-            yield
+        lost = list(outlook.less(self.cache, start, end)) if outlook.ahead else []
+        return self._without(lost) if lost else _NO_LIMIT
 
     @contextmanager
     def _without(self, lost: Sequence[Less]) -> Iterator[None]:
