@@ -14,7 +14,7 @@ from typing import final
 
 from harness.policy import Preempt, Reject, Wake
 from harness_plugins.kueue.executions import Executions
-from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED
+from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED, ExecutionTimes
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.terms import Terms
 from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
@@ -55,6 +55,9 @@ class TimeLimits:
         self._deactivated: dict[Workload, str] = {}
         self.active = pods_ready is not None
         self.backoffs = Terms()
+        self._terms: list[Terms | ExecutionTimes] = [self.backoffs, self._times]
+        if pods_ready is not None:
+            self._terms.insert(0, pods_ready.deadlines)
 
     def limit(self, workload: Workload, left: int) -> None:
         """Limits how long a workload can stay admitted, in microseconds."""
@@ -122,12 +125,15 @@ class TimeLimits:
 
     def wakes(self, now: int) -> Sequence[Wake]:
         """Returns wake-ups for the next limits that were not requested yet."""
-        times, backoffs = self._times, self.backoffs
-        ready = None if self._pods_ready is None else self._pods_ready.deadlines
-        if times.first == backoffs.first == maxsize and (ready is None or now < ready.woken <= ready.first):
-            return ()  # the most common case
-        asked = [each.next_wake(now) for each in (ready, backoffs, times) if each is not None]
-        return [Wake(at) for at in asked if at is not None]
+        wakes = []
+        for terms in self._terms:
+            first = terms.first
+            if first == maxsize or now < terms.woken <= first:
+                continue  # the most common case
+            at = terms.next_wake(now)
+            if at is not None:
+                wakes.append(Wake(at))
+        return wakes
 
     def _end_executions(self, now: int) -> Iterator[Preempt | Reject]:
         """Evicts workloads that reached their maximum execution time, and rejects them when they are gone.

@@ -177,8 +177,11 @@ class InVain:
         last = head.place.told.last
         if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
             return None
-        if pending.number_of_classes < _FEW:
-            return None if pending.strict else self._as_its_class(pending, head)
+        run = self._by_numbers(pending, head) if len(pending.present) >= _FEW else None
+        return self._as_its_class(pending, head) if run is None else run
+
+    def _by_numbers(self, pending: PendingQueue, head: Workload) -> Run | None:
+        """Returns the heads at the front of a queue that lack quota by their numbers, or None."""
         number = pending.queue.number
         ahead = pending.ahead() if self._counts[number] else None
         if ahead is None:
@@ -189,7 +192,7 @@ class InVain:
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
             count = self._count(pending.queue, places, known.passed)
             if not count:
-                return self._as_its_class(pending, head)
+                return None
             if known.whole and count == len(places):
                 parts = known.parts = parts_of(map(known.passed.__getitem__, map(_TICKET, block.entries)))
             places = places[:count]
@@ -205,7 +208,7 @@ class InVain:
     def reason_changed(self, workload: Workload) -> None:
         """Updates the quota that a workload is known to lack, as its reason for waiting may have changed."""
         pending = self._pending[workload.cluster_queue.number]
-        if pending.number_of_classes < _FEW:
+        if len(pending.present) < _FEW:
             self._unnoticed[pending.queue.number] += 1
             return
         block = pending.block_of(workload)
@@ -228,7 +231,7 @@ class InVain:
         known = self._counts[queue.number] and pending.preemptor is not head
         lack = self._lacks.of(head) if known else None
         if lack is None or not self._lacks_again(queue, head, lack):
-            return self._as_its_class(pending, head)
+            return None
         parts: Parts = {}
         take_in(parts, lack)
         reserving = self._reserves[queue.number] and lack.for_want_of_candidates

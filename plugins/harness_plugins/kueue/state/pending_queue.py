@@ -40,11 +40,11 @@ class PendingQueue:
             admitted.
         preemptor: the workload that issued the last preemptions and has not been admitted yet. The queueing
             strategy at that time determines whether it is sticky.
+        present: the classes that have workloads, or that are inadmissible.
     """
 
     __slots__ = (
         "_by_usage",
-        "_classes",
         "_emptied",
         "_firsts",
         "_former",
@@ -59,6 +59,7 @@ class PendingQueue:
         "_sticky",
         "_tickets",
         "preemptor",
+        "present",
         "queue",
         "strict",
     )
@@ -68,7 +69,7 @@ class PendingQueue:
         self._may_stick = sticky
         self.preemptor: Workload | None = None
         self._sticky = False
-        self._classes: dict[SchedulingHash, EquivalenceClass] = {}
+        self.present: dict[SchedulingHash, EquivalenceClass] = {}
         self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # including empty classes
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = Line()
@@ -105,7 +106,7 @@ class PendingQueue:
         """Copies the content of another queue. Both queues contain the same workloads and classes."""
         self.preemptor, self._sticky, self.strict = other.preemptor, other._sticky, other.strict
         self._by_usage, self._tickets, self._requeued = other._by_usage, other._tickets, other._requeued
-        self._classes = other._classes.copy()
+        self.present = other.present.copy()
         self._former = Memo(most=other._former.most)
         self._former.update(other._former)
         self._lines = {
@@ -126,12 +127,7 @@ class PendingQueue:
     @property
     def classes(self) -> Iterable[EquivalenceClass]:
         """The classes of the queue, including empty ones."""
-        return {**dict.fromkeys(self._former.values()), **dict.fromkeys(self._classes.values())}
-
-    @property
-    def number_of_classes(self) -> int:
-        """The number of classes that have workloads, or that are inadmissible."""
-        return len(self._classes)
+        return {**dict.fromkeys(self._former.values()), **dict.fromkeys(self.present.values())}
 
     @property
     def has_inadmissible(self) -> bool:
@@ -218,13 +214,13 @@ class PendingQueue:
 
     def _class_of(self, workload: Workload) -> EquivalenceClass:
         scheduling_hash = _hash_of(workload)
-        found = self._classes.get(scheduling_hash)
+        found = self.present.get(scheduling_hash)
         if found is None:
             found = self._former.get(scheduling_hash)
             if found is None:
                 found = EquivalenceClass(self.queue.name, scheduling_hash)
                 self._former[scheduling_hash] = found
-            self._classes[scheduling_hash] = found
+            self.present[scheduling_hash] = found
             self._lines[found] = {}
         return found
 
@@ -233,7 +229,7 @@ class PendingQueue:
         if equivalence_class.inadmissible:
             self._emptied.append(equivalence_class)
             return
-        del self._classes[equivalence_class.scheduling_hash], self._lines[equivalence_class]
+        del self.present[equivalence_class.scheduling_hash], self._lines[equivalence_class]
 
     # --- the next head ------------------------------------------------------------------------------------
 
@@ -348,7 +344,8 @@ class PendingQueue:
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
-        self._moved.clear()
+        if self._moved:
+            self._moved.clear()
         if self._emptied:
             emptied = dict.fromkeys(self._emptied)
             self._emptied.clear()
@@ -358,9 +355,10 @@ class PendingQueue:
                     self._forget(equivalence_class)
         for line in self._firsts.values():
             line.start_over()
-        for workload in self._inadmissible:
-            self.add(workload)
-        self._inadmissible.clear()
+        if self._inadmissible:
+            for workload in self._inadmissible:
+                self.add(workload)
+            self._inadmissible.clear()
 
     def set_namespace_mismatch(self, workload: Workload) -> None:
         """Sets aside a head if the queue does not admit its namespace. A requeue does not try it again."""
