@@ -68,6 +68,7 @@ class Scheduler:
 
     Attributes:
         queue: the pending pods.
+        advance: advances to a time. The timers of the queue run before everything else at that time.
         nodes: handles added, removed and changed nodes.
     """
 
@@ -82,6 +83,7 @@ class Scheduler:
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
+        self.advance: Callable[[int], None] = self.queue.advance
         self._gangs = gangs
         self._most_room: Memo[tuple[NodeRules, int | None], MostRoom] = Memo()
         # The last job with a recorded refusal in this cycle, and the plugins that rejected its pod.
@@ -108,10 +110,6 @@ class Scheduler:
         return self.queue.error_due
 
     # --- changes of the cluster ---------------------------------------------------------------------------
-
-    def advance(self, now: int) -> None:
-        """Advances to `now`. The timers of the queue run before everything else at that time."""
-        self.queue.advance(now)
 
     def add(self, pod: PodInfo) -> None:
         """Adds a pod that arrives."""

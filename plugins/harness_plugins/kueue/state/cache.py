@@ -239,10 +239,12 @@ class Cache:
 
     def _changed(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
         queue.generation += 1
+        root = queue.root
+        self.version[root] += 1
         if stays:
-            self.version[queue.root] += 1
-            self.marked[queue.root].append(queue.node)
-        else:
-            self.reorder(queue)
+            self.marked[root].append(queue.node)
+        else:  # as `reorder`, for nearly every change
+            self.unmarked_version[root] += 1
+            self.marked[root].clear()
         for record in self._watching:
             record[queue.node] = queue
