@@ -96,7 +96,7 @@ class Snapshot:
         for pod, devices in zip(pods, places.devices, strict=False):
             pod.devices = devices
         nodes = dict(zip(pods, places.nodes, strict=True))
-        for pod in self._in_turn(places.job):
+        for pod in self._in_turn(places.job, pods):
             if nodes[pod] >= 0:
                 self.cache.add_pod(pod, self.cache.nodes[nodes[pod]])
 
@@ -144,9 +144,10 @@ class Snapshot:
     def find(self, job: Job) -> Places | None:
         """Returns nodes for all pods of a job beside the other jobs, or None if some pod finds no node."""
         pods = self._of(job)
-        placed, failed = self._place(job)
-        nodes = None if failed is not None else tuple(pod.node for pod in pods)
-        self._undo(placed)
+        placed, failed = self._place(job, pods)
+        nodes = None if failed is not None else tuple([pod.node for pod in pods])
+        if placed:  # most searches end at the first pod
+            self._undo(placed)
         return None if nodes is None else Places(job, nodes)
 
     def find_during(self, job: Job, outlook: Outlook, start: int, end: int) -> Places | None:
@@ -158,7 +159,7 @@ class Snapshot:
 
     def failure(self, job: Job) -> Failure | None:
         """Returns the reason why a job finds no nodes now, or None if it finds nodes."""
-        placed, failed = self._place(job)
+        placed, failed = self._place(job, self._of(job))
         why = None
         if failed is not None:
             pod, diagnosis = failed
@@ -168,10 +169,10 @@ class Snapshot:
 
     def fits(self, places: Places) -> bool:
         """Returns True if all pods of a job pass the filters of the given nodes."""
-        pods = dict(zip(self._of(places.job), places.nodes, strict=True))
-        placed = []
-        for pod in self._in_turn(places.job):
-            node = self.cache.nodes[pods[pod]]
+        pods, placed = self._of(places.job), []
+        nodes_of = dict(zip(pods, places.nodes, strict=True))
+        for pod in self._in_turn(places.job, pods):
+            node = self.cache.nodes[nodes_of[pod]]
             state, nodes = self.scheduling.pre_filter(pod), self.scheduling.shape_nodes(pod.template.shape)
             if self.scheduling.filter(pod, node, state, nodes) is not None:
                 break
@@ -230,10 +231,10 @@ class Snapshot:
         node.slots -= sign * less.pods
         self.cache.touch(node)
 
-    def _place(self, job: Job) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:
+    def _place(self, job: Job, pods: list[PodInfo]) -> tuple[list[PodInfo], tuple[PodInfo, Diagnosis] | None]:
         """Puts pods on nodes one by one. Returns the placed pods, and the first pod that found no node."""
         placed: list[PodInfo] = []
-        for pod in self._in_turn(job):
+        for pod in self._in_turn(job, pods):
             found = self.scheduling.schedule(pod)
             if not isinstance(found, NodeInfo):
                 return placed, (pod, found)
@@ -262,13 +263,12 @@ class Snapshot:
                 )
         return pods
 
-    def _in_turn(self, job: Job) -> list[PodInfo]:
+    def _in_turn(self, job: Job, pods: list[PodInfo]) -> list[PodInfo]:
         """Returns the pods of a job, starting with the largest.
 
         The size of a pod is its largest share of any resource, relative to the node that has the most of the
         resource.
         """
-        pods = self._of(job)
         if len(job.pod_sets) == 1:
             return pods
         turns = self._turns.get(job.pod_sets)
