@@ -61,7 +61,7 @@ EXCEPTED = {
         "makes millions of jobs; tests/docs/test_scale.py makes some hundred"
     ),
     r"harness .*\b(RUN|FILE|SPEC|IN|JOB)\b": "a summary of forms; what stands in capitals is any file",
-    r"harness plugins +the readers": "a line of the same summary",
+    r"harness plugins +lists": "a line of the same summary",
     r"harness replay trace\.parquet --plugin none": "tests/test_installed_plugins.py does it",
     r"harness bench table --format": "replays every built-in policy in all tasks, which takes minutes",
     r"harness bench (run -p |check \S+/)volcano-of-cluster-queues": "installs a package, and takes minutes",

@@ -190,8 +190,8 @@ def test_a_value_can_be_kept_in_a_run() -> None:
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"name": "a=b"}, "its name must be letters"),
-        ({"name": 5}, "its name must be letters"),
+        ({"name": "a=b"}, "its name may contain only letters"),
+        ({"name": 5}, "its name may contain only letters"),
         ({"help": None}, "its help must be a string"),
         ({"type": "int"}, "its type must be a function"),
         ({"choices": "ab"}, "its choices must be a tuple of strings"),

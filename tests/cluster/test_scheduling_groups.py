@@ -254,7 +254,7 @@ def test_plugins_say_that_groups_do_not_count(plugin: str, options: dict[str, An
     groups = [workload("w", {"name": "a", "policy": gang(2)}), pod_group("b", schedulingPolicy=gang(2))]
     cluster = cluster_from([machine, *groups], "test")
     (sentence,) = ignored_scheduling_groups(cluster)
-    assert sentence.startswith("Workload team/w, pod group a and 1 more: minCount has no effect: ")
+    assert sentence.startswith("Workload team/w, pod group a and 1 more: minCount has no effect, because ")
     ignored_fields = load().policy(plugin).ignored_fields
     assert ignored_fields is not None
     assert list(ignored_fields(cluster, options)).count(sentence) == said
