@@ -35,7 +35,7 @@ from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.heads import AllHeads
-from harness_plugins.kueue.shortcuts import no_targets, share_ranking, usages_below
+from harness_plugins.kueue.shortcuts import no_targets, share_ranking
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
@@ -43,6 +43,7 @@ from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
+from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
 _EVERYTHING = "all shortcuts"
@@ -99,6 +100,21 @@ def _no_ranking() -> None:
     share_ranking.ShareRanking.of = of  # type: ignore[method-assign]
 
 
+def _no_bystanders() -> None:
+    """Makes cycles consider all futile heads that may delay other heads."""
+    method = "_with_those"
+    with_those = getattr(RestingHeads, method)
+
+    def considered(self: Any, looked_at: Any, runs: Any) -> Any:
+        found = with_those(self, looked_at, runs) + [head for head, _ in self._bystanders]
+        for head, _ in self._bystanders:
+            del runs[head.cluster_queue.number]
+        self._bystanders.clear()
+        return found
+
+    setattr(RestingHeads, method, considered)
+
+
 def _no_record() -> None:
     """Makes oracles search again at each question."""
     targets = RecordedOracle.targets
@@ -148,17 +164,18 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "KeptCapacities": lambda: _plain("capacities"),
     "RecordedOracle": _no_record,
     "CachedFits": lambda: _answers(CachedFits, None, "of", "note"),
-    "CachedNoFits": lambda: _answers(CachedNoFits, None, "of", "note", "still_reserves"),
+    "CachedNoFits": lambda: _answers(CachedNoFits, None, "of", "note", "futile"),
     "LacksQuota": lambda: _plain("within_quota"),
     "InVain": lambda: _answers(InVain, None, "run", "notice"),
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": _no_freeable,
+    "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
     "ShareRanking": _no_ranking,
-    "UsagesBelow": lambda: _forgets(usages_below.UsagesBelow, "_known"),
     "KeptNominations, from cycle to cycle": lambda: _forgets(KeptNominations, "_known"),
     "KeptNominations and CycleStates, within a cycle": lambda: _forgets(KeptNominations, "_known_again"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
+    "Bystanders": _no_bystanders,
 }
 
 OF_QUOTAS: dict[str, Callable[[], None]] = {

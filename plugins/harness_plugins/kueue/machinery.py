@@ -121,12 +121,12 @@ class Machinery:
         self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))
         assigner = Assigner(cache, fair=fair, gates=gates, topologies=settings.asked)
         world = World(cache, pending, shares, search, settings.topologies, gates, order)
-        nominator, self.heads = shortcuts.nomination(world, self._offers, assigner)
+        nominator, turns, self.heads = shortcuts.nomination(world, self._offers, assigner)
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
         again = None
         if settings.topologies is not None:
             again = SecondPassNominator(cache, search, settings.topologies, self.offers, gates)
-        self.cycle = AdmissionCycle(cache, pending, nominator, order, gates, figures, settings.rate, again)
+        self.cycle = AdmissionCycle(cache, pending, nominator, turns, gates, figures, settings.rate, again)
         if settings.crashes is not None:
             settings.crashes.told = self.cycle.refused
         fits = Fit(cache, self._offers, gates, fair=fair).fits

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kueue_worlds import Happened, Jobs, Manifest, cluster, manifest, queue
+
+from harness_plugins.kueue.rules.assignment import FIT, Assignment
+from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.entry_order import FairOrder
+from harness_plugins.kueue.rules.feature_gates import gates_from
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.workload import Workload
 
 
 def cohort(name: str, parent: str = "", *, weight: str = "1") -> Manifest:
@@ -114,3 +124,39 @@ def test_equal_shares_fall_by_priority() -> None:
     assert admitted(*LEFT_AND_RIGHT, held={}, asked=asked) == ["r1", "l2", "l1"]
     off = "PrioritySortingWithinCohort=false"
     assert admitted(*LEFT_AND_RIGHT, held={}, asked=asked, featureGates=off) == ["l1", "r1", "l2"]
+
+
+@given(st.data())
+def test_heads_with_a_reason_only_delay_heads_and_are_left_out_where_they_cannot(data: st.DataObject) -> None:
+    """Those that wait are drawn in the same order as if every head were drawn, and charge what they get."""
+    names = "abc"
+    where = cluster(
+        *(cohort(each, data.draw(st.sampled_from(["all", *names[:at]]))) for at, each in enumerate(names)),
+        *(member(f"q{at}", data.draw(st.sampled_from(["all", *names])), cpu=1) for at in range(9)),
+    )
+    few = st.integers(0, 9)
+    held, asked = (data.draw(st.lists(few, min_size=9, max_size=9)) for _ in range(2))
+    refused = data.draw(st.lists(st.booleans(), min_size=9, max_size=9))
+
+    def order(*, knows: bool) -> list[str]:
+        cache = Cache(where)
+        shares = DominantResourceShares(cache.tree, weights_of(cache.tree, where, {}))
+        entries = []
+        for at, state in enumerate(cache.queues.values()):
+            cache.tree.charge(state.node, ((0, 1000 * held[at]),))
+            workload = Workload(state.name, state.name, 0, 0)
+            workload.cluster_queue = state
+            usage = ((0, 1000 * asked[at]),)
+            assignment = Assignment(FIT, 0, usage, 1, (), (), (), (), False, (), False, ())
+            entries.append(Entry(workload, assignment, marked=False))
+            if knows and refused[at]:
+                entries[-1].reason = "NoFit"
+        drawn = []
+        for entry in FairOrder(cache, shares, gates_from({}))(entries):
+            state = entry.workload.cluster_queue
+            if not refused[state.number]:
+                cache.tree.charge(state.node, entry.assignment.usage)
+                drawn.append(state.name)
+        return drawn
+
+    assert order(knows=True) == order(knows=False)

@@ -13,6 +13,7 @@ from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.rules.heads import AllHeads
+from harness_plugins.kueue.shortcuts.bystanders import Bystander
 from harness_plugins.kueue.shortcuts.heads import CycleHeads, EveryCycle, Heads
 from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
@@ -121,10 +122,12 @@ def resting(
     kept_out: Callable[[Collection[Run], Workload], int] = never,
     by_name: bool = False,
     room: Collection[int] = (),
+    bystanders: list[Bystander] | None = None,
 ) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
     vain = Vain(in_vain, reserving)
-    heads = RestingHeads(pending, vain, kept_out, (), gates_from({}), by_name=by_name, room=room)
+    around = [] if bystanders is None else bystanders
+    heads = RestingHeads(pending, vain, kept_out, (), around, gates_from({}), by_name=by_name, room=room)
     for each in pending:
         heads.add(each)
     return heads
@@ -225,12 +228,14 @@ def test_heads_of_trees_that_take_room_from_each_other_rest_and_are_looked_at_as
     assert heads.take().workloads == [first, second]
 
 
-def test_heads_of_several_trees_take_part_with_those_that_are_in_vain_where_names_tell_the_turn() -> None:
+def test_heads_in_vain_only_stand_by_where_names_tell_the_turn_of_several_trees() -> None:
     trees = queues(a1="a", a2="a", b1="b", b2="b")
     workloads = [waiting(each, 0, 0) for each in trees]
-    found = resting(trees, {workloads[1]}, by_name=True).take()
-    assert found.workloads == workloads
-    assert not workloads[1].place.equivalence_class.inadmissible
+    bystanders: list[Bystander] = []
+    found = resting(trees, {workloads[1]}, by_name=True, bystanders=bystanders).take()
+    assert found == CycleHeads([workloads[0], *workloads[2:]], True, 1, 4)
+    assert bystanders == [(workloads[1], None)]
+    assert workloads[1].place.equivalence_class.inadmissible
 
 
 def test_heads_in_vain_that_keep_quota_are_looked_at_together_with_others_of_their_tree() -> None:

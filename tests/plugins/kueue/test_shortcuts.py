@@ -259,6 +259,11 @@ def test_an_evicted_workload_comes_before_candidates_of_other_queues_with_the_sa
     _decides_the_same(contested, [7, 9])
 
 
+def test_a_search_within_a_cycle_is_only_left_out_if_others_give_up_too_little() -> None:
+    """Other searches of these cycles find targets, although earlier heads have victims and reservations."""
+    _decides_the_same(contested, [1, 3])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "worlds"), KINDS)
 def test_without_shortcuts_all_worlds_go_the_same_way(make: Callable[[int], World], worlds: int) -> None:

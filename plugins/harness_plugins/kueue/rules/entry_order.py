@@ -5,6 +5,7 @@ Upstream: `entryOrdering` in scheduler.go and fair_sharing_iterator.go in pkg/sc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import final
@@ -65,64 +66,80 @@ class FairOrder:
         self._by_priority = gates.priority_sorting_within_cohort
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yields the entries in order, and picks each one when it is needed."""
-        if len(entries) < 2:
-            yield from entries
+        """Yields the entries in order, and picks each one when it is needed.
+
+        Entries that start with a reason are left out if they cannot delay other entries.
+        """
+        waiting = [entry for entry in entries if not entry.reason]
+        if len(waiting) < 2:
+            yield from waiting
+            return
+        if len({entry.workload.cluster_queue.root for entry in waiting}) == 1:
+            yield from self._tournament(entries, waiting)
             return
         trees: dict[int, list[Entry]] = {}
         for entry in entries:
             trees.setdefault(entry.workload.cluster_queue.root, []).append(entry)
-        waiting = sorted(entries, key=lambda entry: entry.workload.cluster_queue.name)
         draws = {
-            root: iter(present) if len(present) == 1 else self._tournament(present)
+            root: iter(present) if len(present) == 1 else self._tournament(present, present)
             for root, present in trees.items()
         }
         served: set[Entry] = set()
-        for entry in waiting:
+        for entry in sorted(entries, key=lambda entry: entry.workload.cluster_queue.name):
             while entry not in served:
                 drawn = next(draws[entry.workload.cluster_queue.root])
                 served.add(drawn)
                 yield drawn
 
-    def _tournament(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yields the winner at the root until no entry is left."""
-        parent = self._tree.parent
+    def _tournament(self, entries: list[Entry], wanted: list[Entry]) -> Iterator[Entry]:
+        """Yields the winners of a tree until no entry in `wanted` is left.
+
+        Other entries take part only below a child of the lowest common cohort of `wanted`, and only until the
+        wanted entries below this child are drawn. Elsewhere, they cannot delay a wanted entry.
+        """
+        parent, path = self._tree.parent, wanted[0].workload.cluster_queue.path
+        queues = [entry.workload.cluster_queue for entry in wanted]
+        top = next(cohort for cohort in path if all(cohort in queue.below for queue in queues))
+        left = Counter(queue.below[top] for queue in queues)
+        waits = set(wanted)
         best: dict[int, tuple[Key, Entry]] = {}
-        heaps: dict[int, list[tuple[Key, int]]] = {}
+        heaps: dict[int, list[tuple[Key, int]]] = {top: []}
+
+        def promote(cohort: int) -> None:
+            """Finds the current winner of a cohort, and enters it in the tournament of the parent cohort."""
+            heap, above = heaps[cohort], parent[cohort]
+            while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
+                heappop(heap)
+            if cohort == top:
+                return
+            if heap and (above != top or left[cohort]):
+                winner = best[heap[0][1]][1]
+                best[cohort] = self.key(winner, cohort), winner
+                heappush(heaps[above], (best[cohort][0], cohort))
+            else:
+                best.pop(cohort, None)
+
         for entry in entries:
-            node = entry.workload.cluster_queue.node
-            best[node] = self.key(entry, node), entry
-            heaps.setdefault(parent[node], []).append((best[node][0], node))
-        for cohort in sorted(
-            {cohort for entry in entries for cohort in entry.workload.cluster_queue.path}, reverse=True
-        ):
-            heapify(heaps.setdefault(cohort, []))
-            self._promote(cohort, best, heaps)
-        root = entries[0].workload.cluster_queue.root
-        for _ in entries:
-            drawn = best[heaps[root][0][1]][1]
+            queue = entry.workload.cluster_queue
+            if left[queue.below.get(top, top)]:
+                best[queue.node] = self.key(entry, queue.node), entry
+                if queue.above not in heaps:
+                    heaps.update(
+                        (cohort, []) for cohort in queue.path if cohort > top and cohort not in heaps
+                    )
+                heaps[queue.above].append((best[queue.node][0], queue.node))
+        for cohort in sorted(heaps, reverse=True):
+            heapify(heaps[cohort])
+            promote(cohort)
+        while heaps[top]:
+            drawn = best[heaps[top][0][1]][1]
             queue = drawn.workload.cluster_queue
             yield drawn
             del best[queue.node]
+            left[queue.below[top]] -= drawn in waits
             for cohort in queue.path:
-                self._promote(cohort, best, heaps)
-
-    def _promote(
-        self, cohort: int, best: dict[int, tuple[Key, Entry]], heaps: dict[int, list[tuple[Key, int]]]
-    ) -> None:
-        """Finds the current winner of a cohort, and enters it in the tournament of the parent cohort."""
-        heap = heaps[cohort]
-        while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
-            heappop(heap)
-        above = self._tree.parent[cohort]
-        if above < 0:
-            return
-        if heap:
-            winner = best[heap[0][1]][1]
-            best[cohort] = self.key(winner, cohort), winner
-            heappush(heaps.setdefault(above, []), (best[cohort][0], cohort))
-        else:
-            best.pop(cohort, None)
+                if cohort >= top:  # cohorts have larger numbers than those above them
+                    promote(cohort)
 
     def key(self, entry: Entry, node: int) -> Key:
         """Returns the sort key of an entry at a ClusterQueue or Cohort, for comparison with its siblings."""
@@ -147,9 +164,20 @@ class FairOrder:
             node: the tree node to compare, which is this ClusterQueue or a Cohort above it.
             usage: the quota that the entry uses.
         """
-        tree = self._tree
-        tree.charge(queue, usage)
-        borrows = self._non_borrowing_first and any(tree.borrows(node, cell) for cell, _ in usage)
+        tree, first, width = self._tree, node * self._tree.width, self._tree.width
+        if node == queue:  # the usage above the queue does not matter
+            before = tree.usage[first : first + width]
+            for cell, amount in usage:
+                tree.usage[first + cell] += amount
+        else:
+            tree.charge(queue, usage)
+        borrows = False
+        if self._non_borrowing_first:
+            for cell, _ in usage:
+                borrows = borrows or tree.borrows(node, cell)
         _, share = self._shares.of(node)
-        tree.refund(queue, usage)
+        if node == queue:
+            tree.usage[first : first + width] = before
+        else:
+            tree.refund(queue, usage)
         return borrows, share

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar, final
 from harness_plugins.kueue.rules.preemption import UsedByQueue, add_up
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
@@ -36,19 +37,29 @@ class Snapshot:
             tree.
     """
 
-    __slots__ = ("_cache", "_used", "reserved", "victims")
+    __slots__ = ("_cache", "_left", "_used", "reserved", "victims")
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self.reserved: list[Reservation] = []
         self.victims: dict[int, dict[Workload, Workload]] = {}
         self._used: dict[int, UsedByQueue] = {}  # for each tree, what its victims use
+        # For each tree, the queues with victims, and who holds their quota when the victims are gone.
+        self._left: dict[int, dict[int, Holders]] = {}
 
     def preempt(self, victims: Iterable[Workload], preemptor: Workload) -> None:
         """Adds victims of a preemptor. A victim that already had a preemptor gets the new one."""
         root = preemptor.cluster_queue.root
         known = self.victims.setdefault(root, {})
-        add_up((each for each in victims if each not in known), self._used.setdefault(root, {}))
+        fresh = [each for each in victims if each not in known]
+        add_up(fresh, self._used.setdefault(root, {}))
+        left = self._left.setdefault(root, {})
+        for victim in fresh:
+            node = victim.cluster_queue.node
+            if node not in left:
+                left[node] = Holders(victim.cluster_queue)
+                left[node].become(self._cache.holders[node])
+            left[node].remove_holder(victim)
         known.update(dict.fromkeys(victims, preemptor))
 
     def used_by_victims(self, root: int) -> UsedByQueue:
@@ -84,18 +95,17 @@ class Snapshot:
 
     def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
         """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
-        cache, victims, used = self._cache, self.gone(root), self.used_by_victims(root)
+        cache, used, left = self._cache, self.used_by_victims(root), self._left.get(root, {})
+        places = [placed for victim in self.gone(root) for placed in victim.placed]
         for node, amounts in used.items():
             cache.tree.refund(node, amounts.items())
-        for victim in victims:
-            cache.remove_holder(victim)
-            for placed in victim.placed:
-                placed.refund()
+        cache.exchange_holders(left)
+        for placed in places:
+            placed.refund()
         answer = ask()
         for node, amounts in used.items():
             cache.tree.charge(node, amounts.items())
-        for victim in victims:
-            cache.add_holder(victim)
-            for placed in victim.placed:
-                placed.charge()
+        cache.exchange_holders(left)
+        for placed in places:
+            placed.charge()
         return answer

@@ -6,7 +6,7 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
 from typing import Protocol, TypeAlias, final
 
@@ -237,14 +237,17 @@ class TargetClusterQueueOrdering:
         found = self._turns.get(cohort)
         if found is None:
             queues = QueueOrdering(self._shares, self._own, cohort, self._below)
-            turns = [self._turn(below) for below in self._cohorts[cohort]]
-            found = self._turns[cohort] = queues, sorted([each for each in turns if each is not None])
+            found = self._turns[cohort] = queues, sorted(self._turns_of(self._cohorts[cohort]))
         return found
 
-    def _turn(self, cohort: int) -> _Turn | None:
-        """Returns the sort key of a cohort; None if it is dropped."""
-        borrowing, share = self._shares.of(cohort)
-        return (share, self._names[cohort], cohort) if borrowing or cohort in self._own.path else None
+    def _turns_of(self, cohorts: Iterable[int]) -> list[_Turn]:
+        """Returns the sort keys of cohorts, without those that are dropped."""
+        turns, of, path = [], self._shares.of, self._own.path
+        for cohort in cohorts:
+            borrowing, share = of(cohort)
+            if borrowing or cohort in path:
+                turns.append((share, self._names[cohort], cohort))
+        return turns
 
     def _look_again(self) -> None:
         """Updates the shares of the last queue and of the cohorts above it. No other share has changed."""
@@ -252,9 +255,9 @@ class TargetClusterQueueOrdering:
         self._turns[way[-1]][0].look_again()
         for at in range(len(way) - 1, 0, -1):
             cohorts = self._turns[way[at - 1]][1]
-            turn = self._turn(way[at])
-            if turn != cohorts[-1]:
+            turns = self._turns_of(way[at : at + 1])
+            if turns != cohorts[-1:]:
                 cohorts.pop()
-                if turn is not None:
+                for turn in turns:
                     insort(cohorts, turn)
                 del way[at:]

@@ -183,8 +183,8 @@ class CachedNoFits:
                 assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
 
-    def still_reserves(self, workload: Workload) -> bool | None:
-        """Returns whether a head that would fail again would reserve quota for the rest of the cycle.
+    def futile(self, workload: Workload) -> tuple[Assignment, bool] | None:
+        """Returns the assignment of a futile head, and whether the head reserves quota when it is served.
 
         Returns None if serving the head may have other effects than making its class inadmissible.
         """
@@ -197,7 +197,8 @@ class CachedNoFits:
             return None
         if not no_fit.still(self._cache, self._reasons, self.version(workload.cluster_queue)):
             return None
-        return no_fit.assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]
+        assignment = no_fit.assignment
+        return assignment, assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]
 
 
 def _why_all_fail(searches: list[Incoming], reasons: Reasons) -> list[NoTargets] | None:

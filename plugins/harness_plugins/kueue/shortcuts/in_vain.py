@@ -18,6 +18,7 @@ from typing import final
 from harness.base.units import INT64_MAX
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.admission import reserves
+from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
@@ -50,12 +51,13 @@ class Run:
         number: the number of heads that were not skipped yet.
         parts: the smallest and the largest requests of the heads. It is empty if they are not known.
         reserves: whether a head may reserve quota that later entries then cannot use.
+        assignment: the assignment of a single head, or None if it is not known.
         places: the entries of the heads in their queue, including heads that were already skipped.
         lacks: the quota that each head lacks, by the head's number in its queue. It is empty if there is a
             single head.
     """
 
-    __slots__ = ("lacks", "number", "parts", "pending", "places", "reserves")
+    __slots__ = ("assignment", "lacks", "number", "parts", "pending", "places", "reserves")
 
     def __init__(
         self,
@@ -65,13 +67,20 @@ class Run:
         parts: Parts,
         *,
         reserves: bool,
+        assignment: Assignment | None = None,
     ) -> None:
+        self.assignment = assignment
         self.pending = pending
         self.number = len(places)
         self.places = places
         self.lacks = lacks
         self.parts = parts
         self.reserves = reserves
+
+    @property
+    def head(self) -> Workload:
+        """The first head that is left."""
+        return self.places[len(self.places) - self.number][4]
 
     @property
     def last(self) -> tuple[int, int, str]:
@@ -239,8 +248,10 @@ class InVain:
 
     def _as_its_class(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns a run that consists of the first head if its class fails as before, otherwise None."""
-        reserving = self._no_fits.still_reserves(head)
-        return None if reserving is None else Run(pending, [_place_of(head)], {}, {}, reserves=reserving)
+        found = self._no_fits.futile(head)
+        if found is None:
+            return None
+        return Run(pending, [_place_of(head)], {}, {}, reserves=found[1], assignment=found[0])
 
     def _known(self, pending: PendingQueue, block: Block) -> _Known:
         known, unnoticed = block.known, self._unnoticed[pending.queue.number]

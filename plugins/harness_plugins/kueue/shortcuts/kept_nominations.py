@@ -12,7 +12,8 @@ from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
-from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
+from harness_plugins.kueue.shortcuts.no_targets import Reasons
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles, unknown
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import Chosen, Tried
 from harness_plugins.kueue.state.workload import Workload
@@ -56,8 +57,10 @@ class KeptNominations:
         fits: CachedFits,
         no_fits: CachedNoFits,
         cache: Cache,
+        reasons: Reasons,
         search: FairSharing | None,
     ) -> None:
+        self._reasons = reasons
         self._marked = cache.marked
         self._search = search
         self._nominator = nominator
@@ -81,6 +84,7 @@ class KeptNominations:
         if cycle != self._cycle:
             self._cycle = cycle
             self.stirred.clear()
+            self._reasons.begin()
         return self._stirs(workload, assignment, resumed=bool(tried))
 
     def _stirs(self, workload: Workload, assignment: Assignment, *, resumed: bool = False) -> Assignment:
@@ -155,7 +159,11 @@ class KeptNominations:
             self._nominator.remember(workload, known[0], cycle)
             return self._stirs(workload, known[0])
         self._forget_order()
+        touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
+        touched.update(snapshot.used_by_victims(queue.root))
+        self._oracles.in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
         found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
+        self._oracles.in_vain = unknown
         self._known_again[question] = found, self._order(queue.root)
         return self._stirs(workload, found)
 

@@ -12,7 +12,7 @@ its own candidates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, final
 
 from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
@@ -24,26 +24,50 @@ from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
 from harness_plugins.kueue.shortcuts.refused_sides import keeping
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
-from harness_plugins.kueue.shortcuts.usages_below import UsagesBelow
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 
-class NoTargets(NamedTuple):
-    """The reason why a search fails: the queue's own state, or other queues that give up too little quota.
+class _Below(NamedTuple):
+    """The quota that preemption could free below a child of the root, while nothing changes below the child.
 
     Attributes:
+        version: see `ShareRanking.versions`.
+        usage: the usage of the child, with the incoming workload and without all that is freed.
+        freed: the quota that is freed. It is empty if there is nothing to preempt.
+    """
+
+    version: int
+    usage: tuple[int, ...]
+    freed: list[Amounts]
+
+
+@final
+class NoTargets:
+    """The reason why a search fails: the queue's own state, or the small quota that other queues give up.
+
+    Args:
         incoming: the workload for which other queues give up too little, or None if other queues do not
             matter.
         share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
+
+    Attributes:
+        incoming, share, own: the arguments.
+        below: what is freed below the child of the root that contains the queue, or None if not computed.
     """
 
-    incoming: Incoming | None = None
-    share: Share = NOTHING
-    own: Sequence[Amounts] = ()
+    __slots__ = ("below", "incoming", "own", "share")
+
+    def __init__(
+        self, incoming: Incoming | None = None, share: Share = NOTHING, own: Sequence[Amounts] = ()
+    ) -> None:
+        self.incoming = incoming
+        self.share = share
+        self.own = own
+        self.below: _Below | None = None
 
 
 class Reasons(Protocol):
@@ -74,6 +98,17 @@ class Reasons(Protocol):
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True if a search might crash. Such a search cannot be skipped."""
+
+    def begin(self) -> None:
+        """Reads the shares at the beginning of a cycle, before the cycle reserves quota."""
+
+    def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
+        """Returns True if a search within a cycle finds no targets, or False if this is not known.
+
+        Args:
+            incoming: the incoming workload.
+            touched: the nodes of the queues with reservations or victims of the cycle.
+        """
 
 
 @final
@@ -125,6 +160,13 @@ class ClassicReasons:
         """Returns False, because classic preemption never crashes."""
         return False
 
+    def begin(self) -> None:
+        """Does nothing."""
+
+    def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
+        """Returns False, because nothing is known about searches within a cycle."""
+        return False
+
 
 @final
 class FairReasons:
@@ -136,7 +178,12 @@ class FairReasons:
         self._search = search
         self._strategy, *self._others = search.strategies
         self._ranking = ShareRanking(cache, shares)
-        self._usages = UsagesBelow(cache)
+        # For each root, its version, and what is freed beside a child of the root for a usage of this child.
+        self._above: list[tuple[int, dict[tuple[int, tuple[int, ...]], list[Amounts]]]] = [(-1, {})] * len(
+            cache.at
+        )
+        # For each node, whether it may keep its share, and the version for which this holds.
+        self._may_keep: list[tuple[int, bool]] = [(-1, False)] * len(cache.at)
         # For each queue, its generation, and what it gives up to a share, for a mask, under a policy.
         self._known: list[tuple[int, dict[tuple[Share, int, Allowed], Amounts]]] = [(-1, {})] * len(cache.at)
         self._keeps = keeping(cache.tree)
@@ -167,15 +214,15 @@ class FairReasons:
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True if other queues still give up too little."""
-        incoming, share, own = why
+        incoming = why.incoming
         if incoming is None:
             return True
         queue = incoming.queue
-        if own or len(queue.path) > 1:
-            return self._all_is_too_little(incoming, own)
-        if self.all_have_less(queue.root, share):
+        if why.own or len(queue.path) > 1:
+            return self._all_is_too_little(why, incoming)
+        if self.all_have_less(queue.root, why.share):
             return True  # the most common case
-        return self._too_little(incoming, share, self._ranking.of(queue.root))
+        return self._too_little(incoming, why.share, self._ranking.of(queue.root))
 
     def all_have_less(self, root: int, share: Share) -> bool:
         """Returns True if all children of a root have a smaller share. None of them then gives up quota."""
@@ -191,25 +238,53 @@ class FairReasons:
             return False
         if not self._cache.tree.borrows(queue.node, cell, amount):
             return True
-        return not self._all_is_too_little(Incoming(first, queue, ((cell, amount),), (cell,)), own)
+        incoming = Incoming(first, queue, ((cell, amount),), (cell,))
+        return not self._all_is_too_little(NoTargets(own=own), incoming)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
         return not self.are_known(queue)
 
-    def _too_little(self, incoming: Incoming, share: Share, ranked: Sequence[tuple[Share, int]]) -> bool:
+    def begin(self) -> None:
+        """Brings the ranking up to date, because it must not include what a cycle reserves."""
+        self._ranking.follow()
+
+    def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
+        """Returns True if other queues give up too little to a queue that has no candidates of its own."""
+        queue, tree = incoming.queue, self._cache.tree
+        if len(queue.path) != 1 or next(own_candidates(self._cache, incoming), None) is not None:
+            return False
+        tree.charge(queue.node, incoming.requests)
+        share, takes_back = self._shares.of(queue.node)[1], self._search.takes_back(incoming)
+        tree.refund(queue.node, incoming.requests)
+        return not takes_back and self._too_little(incoming, share, self._ranking.of(queue.root), touched)
+
+    def _too_little(
+        self,
+        incoming: Incoming,
+        share: Share,
+        ranked: Sequence[tuple[Share, int]],
+        touched: Collection[int] = (),
+    ) -> bool:
         """Returns True if all that other queues would give up to a queue right below its root is too little.
 
         What a queue gives up depends on its own workloads and on the share that the incoming workload's queue
         would have. Queues with a smaller share give up nothing. The incoming workload has no targets in its
-        own queue. `ranked` is in ascending order of share.
+        own queue. `ranked` is in ascending order of share, apart from the queues in `touched`.
         """
         own = incoming.queue
         freeable: list[Amounts] = []
+        for node in touched:
+            if node != own.node:
+                from_here = self._freeable(incoming, share, self._cache.at[node], keeps=False)
+                if from_here is None:
+                    return False
+                if from_here:
+                    freeable.append(from_here)
         for theirs, node in reversed(ranked):
             if theirs < share:
                 break
-            if node != own.node:
+            if node != own.node and node not in touched:
                 from_here = self._freeable(incoming, share, self._cache.at[node])
                 if from_here is None:
                     return False
@@ -217,50 +292,82 @@ class FairReasons:
                     freeable.append(from_here)
         return not freeable or self._lacks(incoming, freeable)
 
-    def _all_is_too_little(self, incoming: Incoming, own: Sequence[Amounts]) -> bool:
+    def _all_is_too_little(self, why: NoTargets, incoming: Incoming) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
         At each cohort above the queue, from the bottom up, one branch contains the queue. Preemption can free
         at most the whole usage of the branch's siblings. It frees nothing of a sibling with a smaller share
-        than the queue's branch, after all earlier candidates are removed. `own` is the usage of the
-        candidates in the workload's own queue.
+        than the queue's branch, after all earlier candidates are removed.
         """
         queue, tree = incoming.queue, self._cache.tree
-        freeable = list(own)
-        reclaims = queue.spec.preemption.reclaim_within_cohort != "Never"
-        # The ranking must be read before the trial, because it must not include the usage of the trial.
-        sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()] if reclaims else []
+        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+            return not why.own or self._lacks(incoming, why.own)
+        ranked = self._ranking.of(queue.root)
+        branch, below = queue.below[queue.root], why.below
+        if below is None or below.version != self._ranking.versions[branch]:
+            below = why.below = self._below(incoming, why.own, branch)
+        version, known = self._above[queue.root]
+        if version != self._cache.version[queue.root]:
+            known = {}
+            self._above[queue.root] = self._cache.version[queue.root], known
+        above = known.get((branch, below.usage))
+        if above is None:
+            first = branch * tree.width
+            before = tree.usage[first : first + tree.width]
+            tree.usage[first : first + tree.width] = below.usage
+            beside = self._beside(branch, ranked)
+            tree.usage[first : first + tree.width] = before
+            above = known[branch, below.usage] = [self._used(node) for node in beside]
+        return not (below.freed or above) or self._lacks(incoming, [*below.freed, *above])
+
+    def _below(self, incoming: Incoming, own: Sequence[Amounts], branch: int) -> _Below:
+        """Returns what preemption could free below a child of the root that contains the queue."""
+        queue, tree = incoming.queue, self._cache.tree
+        # The rankings must be read before the trial, because they must not include the usage of the trial.
+        sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items() if side != branch]
         tree.charge(queue.node, incoming.requests)
         gone = [(queue.node, usage) for usage in own]
         for node, usage in gone:
             tree.refund(node, usage)
         for side, ranked in sides:
-            mine = self._shares.of(side)[1]
-            beside = []
-            for theirs, node in reversed(ranked):
-                if theirs < mine:
-                    break
-                if node != side and (theirs > mine or self._may_keep_its_share(node, mine)):
-                    first = node * tree.width
-                    used = tree.usage[first : first + tree.width]
-                    beside.append((node, tuple((cell, each) for cell, each in enumerate(used) if each > 0)))
+            beside = [(node, self._used(node)) for node in self._beside(side, ranked)]
             for node, usage in beside:
                 tree.refund(node, usage)
-                freeable.append(usage)
             gone += beside
+        left = tuple(tree.usage[branch * tree.width : (branch + 1) * tree.width])
         for node, usage in reversed(gone):
             tree.charge(node, usage)
         tree.refund(queue.node, incoming.requests)
-        return not freeable or self._lacks(incoming, freeable)
+        return _Below(self._ranking.versions[branch], left, [usage for _, usage in gone])
+
+    def _beside(self, side: int, ranked: Sequence[tuple[Share, int]]) -> list[int]:
+        """Returns the siblings that may lose workloads while the share of `side` is as it is now."""
+        mine = self._shares.of(side)[1]
+        found = []
+        for theirs, node in reversed(ranked):
+            if theirs < mine:
+                break
+            if node != side and (theirs > mine or self._may_keep_its_share(node, mine)):
+                found.append(node)
+        return found
+
+    def _used(self, node: int) -> Amounts:
+        width = self._cache.tree.width
+        used = self._cache.tree.usage[node * width : (node + 1) * width]
+        return tuple((cell, amount) for cell, amount in enumerate(used) if amount > 0)
 
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
-        """Returns True if a node may still have at least `share` without one of the workloads below it."""
-        queue = self._cache.at[node]
-        if queue is None and self._keeps[node]:
-            return True
-        usages = self._usages.below(node) if queue is None else self._cache.holders[node].usages
-        tree, shares = self._cache.tree, self._shares
-        return any(share_without(tree, shares, node, usage) >= share for usage in usages)
+        """Returns True if a node with this share may still have it without one of the workloads below it."""
+        version, found = self._may_keep[node]
+        if version != self._ranking.versions[node]:
+            cache, queue = self._cache, self._cache.at[node]
+            queues = cache.holding_below(node) if queue is None else [queue]
+            usages = {usage for each in queues for usage in cache.holders[each.node].usages}
+            found = (queue is None and self._keeps[node]) or any(
+                share_without(cache.tree, self._shares, node, usage) >= share for usage in usages
+            )
+            self._may_keep[node] = self._ranking.versions[node], found
+        return found
 
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
         """Returns True if the request would still not fit if these amounts were free."""
@@ -269,12 +376,18 @@ class FairReasons:
         for usage in freeable:
             for cell, amount in usage:
                 freed[cell] = freed.get(cell, 0) + amount
-        return any(
-            available(node, needed) + freed.get(needed, 0) < amount for needed, amount in incoming.requests
-        )
+        for needed, amount in incoming.requests:
+            if available(node, needed) + freed.get(needed, 0) < amount:
+                return True
+        return False
 
-    def _freeable(self, incoming: Incoming, share: Share, queue: ClusterQueueState | None) -> Amounts | None:
+    def _freeable(
+        self, incoming: Incoming, share: Share, queue: ClusterQueueState | None, *, keeps: bool = True
+    ) -> Amounts | None:
         """Returns all that a queue right below the root would give up, however much is needed.
+
+        `keeps` is False if the result must be computed and must not be kept, because a cycle has changed the
+        state of the queue.
 
         Returns None for cohorts and for queues that order workloads by the usage of LocalQueues, because the
         result then depends on more than the workloads of the queue.
@@ -284,10 +397,11 @@ class FairReasons:
         allowed = allowed_by(incoming.queue.spec.preemption.reclaim_within_cohort, incoming.workload)
         if not queue.usable or allowed is None:
             return ()
-        generation, known = self._known[queue.node]
+        generation, known = self._known[queue.node] if keeps else (-1, {})
         if generation != queue.generation:
             known = {}
-            self._known[queue.node] = queue.generation, known
+            if keeps:
+                self._known[queue.node] = queue.generation, known
         question = share, incoming.mask, allowed
         found = known.get(question)
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
@@ -11,6 +12,12 @@ from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
+
+
+def unknown(incoming: Incoming) -> bool:
+    """Returns False, because nothing is known without a search."""
+    return False
+
 
 Check = tuple[int, int, Quota]
 """A flavor-resource, the requested quantity, and its quota."""
@@ -30,9 +37,22 @@ class RecordedOracle:
         found_targets: whether any search found targets.
     """
 
-    __slots__ = ("_cache", "_known", "_search", "checks", "failed", "found_targets", "no_place", "workload")
+    __slots__ = (
+        "_cache",
+        "_in_vain",
+        "_known",
+        "_search",
+        "checks",
+        "failed",
+        "found_targets",
+        "no_place",
+        "workload",
+    )
 
-    def __init__(self, cache: Cache, search: TargetSearch, workload: Workload) -> None:
+    def __init__(
+        self, cache: Cache, search: TargetSearch, workload: Workload, in_vain: Callable[[Incoming], bool]
+    ) -> None:
+        self._in_vain = in_vain
         self._cache = cache
         self._search = search
         self.workload = workload
@@ -69,7 +89,8 @@ class RecordedOracle:
         found = self._known.get(question)
         if found is None:
             incoming = Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
-            found = self._known[question] = self._search.find_targets(incoming)
+            found = [] if self._in_vain(incoming) else self._search.find_targets(incoming)
+            self._known[question] = found
             if found:
                 self.found_targets = True
             else:
@@ -83,16 +104,18 @@ class RecordedOracles:
 
     Attributes:
         last: the oracle of the last assignment.
+        in_vain: returns whether a search is known to find no targets.
     """
 
-    __slots__ = ("_cache", "_search", "last")
+    __slots__ = ("_cache", "_search", "in_vain", "last")
 
     def __init__(self, cache: Cache, search: TargetSearch) -> None:
         self._cache = cache
         self._search = search
         self.last: RecordedOracle | None = None
+        self.in_vain: Callable[[Incoming], bool] = unknown
 
     def __call__(self, workload: Workload) -> RecordedOracle:
         """Returns a new oracle."""
-        self.last = RecordedOracle(self._cache, self._search, workload)
+        self.last = RecordedOracle(self._cache, self._search, workload, self.in_vain)
         return self.last

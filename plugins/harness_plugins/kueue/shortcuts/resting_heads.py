@@ -15,6 +15,7 @@ Results are valid for one version of a tree, because every change to a tree reac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, final
 
@@ -22,6 +23,7 @@ from harness_plugins.kueue.rules.admission import reserves
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, PENDING_PREEMPTION
+from harness_plugins.kueue.shortcuts.bystanders import Bystander
 from harness_plugins.kueue.shortcuts.heads import CycleHeads
 from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.state.pending_queue import PendingQueue
@@ -52,9 +54,9 @@ class RestingHeads:
             is not known.
         stirred: the heads of the current cycle that the next cycle may handle differently (see
             `KeptNominations`).
+        bystanders: receives the futile heads that may influence the order of the other heads.
         by_name: True for fair sharing, in which the order of trees depends on the names of all heads' queues.
-            In a tree with cohorts below its root, the order of these cohorts also depends on the shares of
-            all heads.
+            In a tree with cohorts below its root, the order of heads also depends on the shares of all heads.
         room: the roots of the trees that share the capacity of topologies.
 
     Attributes:
@@ -67,6 +69,7 @@ class RestingHeads:
         in_vain: Vain,
         kept_out: Callable[[Collection[Run], Workload], int],
         stirred: Collection[Workload],
+        bystanders: list[Bystander],
         gates: Gates,
         *,
         by_name: bool,
@@ -76,14 +79,19 @@ class RestingHeads:
         self._in_vain = in_vain
         self._cycles_kept_out = kept_out
         self._by_name = by_name
-        self._layered = {each.queue.root for each in pending if len(each.queue.path) > 1}
         self._stirred = stirred
+        self._bystanders = bystanders
         self._gates = gates
         self._by_class = gates.scheduling_equivalence_hashing
         # For each root, the root that represents all trees that share the capacity of topologies.
         self._one = {each.queue.root: each.queue.root for each in pending} | dict.fromkeys(
             room, min(room, default=-1)
         )
+        # Of these roots, those with trees in which futile heads can change the order of other heads.
+        self._layered: set[int] = set()
+        if by_name:
+            self._layered.update(self._one[each.queue.root] for each in pending if len(each.queue.path) > 1)
+            self._layered.update([min(room)] if len(room) > 1 else ())
         # For each root, the queues in its tree that have inadmissible workloads.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
@@ -157,6 +165,7 @@ class RestingHeads:
         """
         if self._to_requeue:
             self._requeue()
+        self._bystanders.clear()
         self._looked_at = []
         if not self._active:
             return _NONE
@@ -193,11 +202,17 @@ class RestingHeads:
                 self._active.remove(number)
                 continue
             run = self._in_vain.run(pending, head)
-            if run is None or (run.reserves and self._one[pending.queue.root] in self._at_rest):
+            if run is None or (self._at_rest and self._disturbs(run, pending.queue.root)):
                 looked_at.append(head)
             else:
                 runs[number] = run
         return looked_at
+
+    def _disturbs(self, run: Run, root: int) -> bool:
+        """Returns True if futile heads may change the turns of the resting heads of a tree."""
+        one = self._one[root]
+        resting = self._at_rest.get(one, ())
+        return bool(resting) and (run.reserves or (one in self._layered and len(resting) > 1))
 
     def _kept_out(self, runs: Collection[Run], looked_at: list[Workload]) -> int:
         """Returns for how many cycles futile heads block all heads that would have to be considered."""
@@ -212,19 +227,17 @@ class RestingHeads:
     def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
         """Removes from `runs` and returns the futile heads that must be considered together with other heads.
 
-        The futile heads reserve quota that the other heads then cannot use, or influence the order of the
-        other heads.
+        These futile heads reserve quota that the other heads then cannot use. Futile heads that reserve
+        nothing may still influence the order of the other heads.
         """
         trees = {self._one[head.cluster_queue.root] for head in looked_at}
-        meet = self._by_name and self._meet(looked_at)
         found = []
         for number, run in list(runs.items()):
-            pending = run.pending
-            if meet or (run.reserves and self._one[pending.queue.root] in trees):
-                head = pending.first()
-                assert head is not None
-                found.append(head)
+            if run.reserves and self._one[run.pending.queue.root] in trees:
+                found.append(run.head)
                 del runs[number]
+        if self._by_name and self._meet(looked_at):
+            self._bystanders += [(run.head, run.assignment) for run in runs.values()]
         return found
 
     def _pass_over(self, runs: dict[int, Run], number: int) -> None:
@@ -240,6 +253,7 @@ class RestingHeads:
         self._to_requeue.clear()
         self._at_rest.clear()
         self._active.clear()
+        self._bystanders.clear()
         self._looked_at = []
         self.resting = 0
         for pending in self._pending:
@@ -251,7 +265,8 @@ class RestingHeads:
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends a cycle. If the next cycle would handle a tree's heads in the same way, these heads rest."""
         self._in_vain.notice(entries)
-        restless = set()
+        crowded = self._crowded(entries)
+        restless = crowded.intersection(self._one[head.cluster_queue.root] for head, _ in self._bystanders)
         for workload in left_out:
             queue = workload.cluster_queue
             self._inadmissible[queue.root][queue.number] = None
@@ -262,7 +277,7 @@ class RestingHeads:
                 self._inadmissible[queue.root][queue.number] = None
             elif not entry.reason and self._pending[queue.number].first() is None:
                 self._active.discard(queue.number)  # its last head was admitted
-            if self._one[queue.root] not in restless and self._matters(entry):
+            if self._one[queue.root] not in restless and self._matters(entry, crowded):
                 restless.add(self._one[queue.root])
         for head in self._looked_at:
             queue = head.cluster_queue
@@ -272,7 +287,15 @@ class RestingHeads:
                 self._at_rest.setdefault(one, {})[queue.number] = head
                 self.resting += 1
 
-    def _matters(self, entry: Entry) -> bool:
+    def _crowded(self, entries: Sequence[Entry]) -> set[int]:
+        """Returns the roots of the trees in which futile heads may change the order of other heads."""
+        if not self._layered:
+            return self._layered
+        of = self._one
+        ones = Counter(of[each.workload.cluster_queue.root] for each in entries if not each.inadmissible)
+        return {one for one, number in ones.items() if number > 1 and one in self._layered}
+
+    def _matters(self, entry: Entry, crowded: Collection[int]) -> bool:
         """Returns True if the outcome of a head would change the next cycle."""
         workload, reason = entry.workload, entry.reason
         if not reason or workload in self._stirred or workload.place.last_assignment is not None:
@@ -284,7 +307,7 @@ class RestingHeads:
         # The reservation or the share of this head may have affected other heads.
         queue = workload.cluster_queue
         reserved = reason == NO_PREEMPTION_CANDIDATES and reserves(queue, self._gates, marked=entry.marked)
-        return reserved or not self._by_class or len(queue.path) > 1
+        return reserved or not self._by_class or self._one[queue.root] in crowded
 
     def _look_at(self, looked_at: list[Workload], inadmissible: bool, cycles: int, number: int) -> CycleHeads:
         """Returns the heads of a cycle in which the heads `looked_at` must be considered.
@@ -307,7 +330,7 @@ class RestingHeads:
     def _meet(self, looked_at: list[Workload]) -> bool:
         """Returns True if heads that have no other effect influence the order of the heads to consider."""
         roots = {head.cluster_queue.root for head in looked_at}
-        return len(roots) > 1 or not roots.isdisjoint(self._layered)
+        return len(roots) > 1 or not self._layered.isdisjoint(map(self._one.__getitem__, roots))
 
     def _requeue(self) -> None:
         for root in self._to_requeue:

@@ -15,24 +15,34 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """Sorts each cohort's children by share. Trial removals and reservations of a cycle don't count."""
+    """Sorts each cohort's children by share. Trial removals and reservations of a cycle don't count.
 
-    __slots__ = ("_changed", "_known", "_order", "_shares")
+    Attributes:
+        versions: for each node, how often workloads with quota have changed below it, up to the last call.
+    """
+
+    __slots__ = ("_changed", "_known", "_order", "_shares", "versions")
 
     def __init__(self, cache: Cache, shares: Shares) -> None:
         self._shares = shares
         self._changed = cache.watch()
+        self.versions = [0] * len(cache.at)
         self._known: dict[int, Share] = {}
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
     def of(self, cohort: int) -> list[tuple[Share, int]]:
         """Returns the share and number of each child of a cohort that has queues, in ascending order."""
         if self._changed:
-            for queue in self._changed.values():
-                for above, below in queue.below.items():
-                    self._look_at(above, below)
-            self._changed.clear()
+            self.follow()
         return self._order.get(cohort, [])
+
+    def follow(self) -> None:
+        """Updates the shares of the queues that have changed, and of the cohorts above them."""
+        for queue in self._changed.values():
+            for above, below in queue.below.items():
+                self.versions[below] += 1
+                self._look_at(above, below)
+        self._changed.clear()
 
     def _look_at(self, cohort: int, node: int) -> None:
         share = self._shares.of(node)[1]

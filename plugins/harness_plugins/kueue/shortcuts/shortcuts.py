@@ -8,6 +8,7 @@ from typing import NamedTuple, final
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
+from harness_plugins.kueue.rules.entry import Order
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_search import Refuses
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -20,6 +21,7 @@ from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOrac
 from harness_plugins.kueue.rules.topology.capacity import Capacities
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.shortcuts.bystanders import Bystanders
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle, Heads
@@ -98,23 +100,24 @@ class Shortcuts:
         """Returns a function that finds out whether workloads could get quota."""
         return LacksQuota(cache, offers, fits).fits if self._on else fits
 
-    def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Heads]:
-        """Returns an object that finds assignments for heads, and one that finds the heads of cycles."""
+    def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Order, Heads]:
+        """Returns what finds assignments for heads, orders entries, and finds the heads of cycles."""
         cache, pending, _, search, topologies, gates, order = world
         if not self._on:
 
             def oracle(workload: Workload) -> Oracle:
                 return PreemptionOracle(cache, search, workload)
 
-            return Nominator(offers, assigner, oracle, gates), EveryCycle(AllHeads(pending))
+            return Nominator(offers, assigner, oracle, gates), order, EveryCycle(AllHeads(pending))
         reasons = _reasons(world)
         oracles = RecordedOracles(cache, search)
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         nominator = Nominator(offers, assigner, oracles, gates)
         by_shares = search if isinstance(search, FairSharing) else None
-        kept = KeptNominations(nominator, oracles, fits, no_fits, cache, by_shares)
-        return kept, RestingHeads(
+        kept = KeptNominations(nominator, oracles, fits, no_fits, cache, reasons, by_shares)
+        bystanders = Bystanders(order, pending, kept.assigned)
+        heads = RestingHeads(
             pending,
             InVain(
                 pending,
@@ -126,10 +129,12 @@ class Shortcuts:
             ),
             KeptOut(cache, order, gates, kept.assigned).cycles,
             kept.stirred,
+            bystanders.heads,
             gates,
             by_name=by_shares is not None,
             room=_placed(world),
         )
+        return kept, order if by_shares is None else bystanders, heads
 
 
 def _placed(world: World) -> set[int]:

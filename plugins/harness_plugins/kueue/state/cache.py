@@ -231,6 +231,22 @@ class Cache:
             holding = self.holding[queue.above]
             del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
+    def exchange_holders(self, others: dict[int, Holders]) -> None:
+        """Exchanges the holders of some queues for others without changing the usage.
+
+        Args:
+            others: by the node of the queue, the other holders. It receives the former ones.
+        """
+        for node, holders in others.items():
+            before, queue = self.holders[node], holders.queue
+            self.holders[node], others[node] = holders, before
+            if queue.usable and bool(before.workloads) != bool(holders.workloads):
+                holding = self.holding[queue.above]
+                if holders.workloads:
+                    insort(holding, queue, key=_NUMBER)
+                else:
+                    del holding[bisect_left(holding, queue.number, key=_NUMBER)]
+
     def reorder(self, queue: ClusterQueueState) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same."""
         self.version[queue.root] += 1
