@@ -17,8 +17,8 @@ from harness.plugins.registries import Registration, Spec
 class KindSpec(Spec):
     """A kind of manifests, such as a CRD's kind, as a plugin registers it with `harness_register_kinds`.
 
-    The name consists of the kind and its API group, such as `Queue.scheduling.volcano.sh`. The objects of the
-    kind have the same name in `draft.custom_resources` and `cluster.custom_resources`.
+    The name consists of the kind and its API group, such as `Queue.scheduling.volcano.sh`. The mappings
+    `draft.custom_resources` and `cluster.custom_resources` contain the objects of the kind under this name.
 
     Attributes:
         how: the versions of the kind, its reader, the verdicts on its fields, and its knobs. A knob is a

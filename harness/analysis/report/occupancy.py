@@ -91,8 +91,8 @@ def levels(
 ) -> pl.DataFrame:
     """Returns the amounts that pods hold in each domain over time, in the form that `per_pixel` expects.
 
-    `changes` is the result of `moves`. `places` contains the index of each domain's series. Other domains
-    are left out.
+    `changes` is the result of `moves`. `places` maps domains to the indices of their series. Domains
+    that are not in `places` are left out.
     """
     numbers = {node: places[domain] for domain, own in nodes.items() if domain in places for node in own}
     number = pl.col("node").replace_strict(

@@ -73,7 +73,7 @@ class Counting(Value):
             requests: the quantities that the pod requests, by resource.
             exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, Kueue
                 rounded sources and multipliers up to whole units.
-            keeps_inputs: whether a source that the outputs don't replace counts with its requested quantity.
+            keeps_inputs: whether a source counts with its requested quantity if no output replaces it.
                 Before PR 13986, Kueue also multiplied the source by the quantity of `multiply_by`.
         """
         if self.excluded:

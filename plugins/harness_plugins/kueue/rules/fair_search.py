@@ -41,8 +41,8 @@ class Candidates:
     """The preemption candidates of each queue in order. They are looked up when they are first needed.
 
     Args:
-        within: the workloads that the queue's policy allows within the queue, or None if it allows none.
-        reclaim: the workloads that the queue's policy allows in other queues, or None if it allows none.
+        within: the workloads of the same queue that its policy allows it to preempt, or None for none.
+        reclaim: the workloads of other queues that its policy allows it to preempt, or None for none.
         outranked: see `target_ordering.Below`.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Reads the short form of a mapping for the option `map`, which has only columns.
+"""Reads the short form of a mapping, which the option `map` accepts and which can only map columns.
 
     map="job_id=JobID, submit_time=Submit:iso, duration=End - Start:iso, queue=Account, request.cpu=CPUs"
 
