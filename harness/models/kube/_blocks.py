@@ -16,22 +16,15 @@ never contains a pod whose priority can change, or that can become equal to othe
 
 from __future__ import annotations
 
-from bisect import insort_left
 from heapq import heapify, heappop, heappush
 from typing import TypeAlias, final
 
-from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods, from_the_end
-from harness.models.kube._resting import Resting
-from harness.models.kube.most_room import MostRoom
-from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
+from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods, waits_for_room
+from harness.models.kube._rests import Rests
 from harness.models.kube.pod import Peers, PodInfo, Template
-from harness.models.kube.refusal import NoRoom
 
 OFTEN = 4
 """The number of failures after which each further failure results in the longest backoff."""
-
-BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
-"""The plugins that may no longer reject a pod after another pod is bound."""
 
 
 def _place(pod: PodInfo) -> int:
@@ -59,8 +52,9 @@ class Block:
     """
 
     __slots__ = (
-        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_found", "_last", "_reached",
-        "_resting", "_size", "_version", "backoff", "groups", "priority", "taken", "timestamp", "tried",
+        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_found", "_judged_at",
+        "_last", "_reached", "_resting", "_size", "_turned", "_turning", "_version", "backoff", "groups",
+        "priority", "taken", "timestamp", "tried",
     )  # fmt: skip
 
     def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
@@ -80,41 +74,38 @@ class Block:
         # These groups have more pods that fail at this version, because of the same or other plugins.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
-        self._become(groups, {})
+        # The resting groups with more pods that fail at a version because of other plugins than before, and
+        # those with pods that failed in this way in this pass.
+        self._judged_at = -1
+        self._turning: list[tuple[EqualPods, frozenset[str]]] = []
+        self._turned: list[EqualPods] = []
+        self._become(groups, Rests())
 
-    def _become(self, groups: dict[Peers, EqualPods], resting: dict[MostRoom, Resting]) -> None:
+    def _become(self, groups: dict[Peers, EqualPods], resting: Rests) -> None:
         """Sets the groups, and determines which of them are resting."""
         self.groups = groups
         self._resting = resting
-        self._awake, self._size = groups.copy(), 0
+        self._awake = {peers: group for peers, group in groups.items() if group not in resting}
+        self._size = sum([len(group.pods) for group in groups.values()])
         # All pods are between these places, but pods at the places themselves may have left.
-        self._first, self._last = AFTER_ALL, BEFORE_ALL
-        for peers, group in groups.items():
-            self._size += len(group.pods)
-            self._first = min(self._first, group.pods[-1].place)
-            self._last = max(self._last, group.pods[0].place)
-            if resting and any(group in each for each in resting.values()):
-                del self._awake[peers]
+        self._first = min([group.pods[-1].place for group in groups.values()], default=0)
+        self._last = max([group.pods[0].place for group in groups.values()], default=-1)
 
     def __len__(self) -> int:
         return self._size
 
     # --- pods that rest -----------------------------------------------------------------------------------
 
-    def _rest(self, peers: Peers, version: int) -> None:
-        """Puts a group of equal pods to rest, because their refusal lasts until nodes change."""
-        lasting = peers.lasting
-        most_room = None if lasting is None else lasting.most_room
-        assert lasting is not None, "see `EqualPods.may_rest`"
-        assert most_room is not None, "see `EqualPods.may_rest`"
+    def _rest(self, peers: Peers) -> None:
+        """Puts a group of equal pods to rest, because their refusal lasts."""
         group = self._awake.pop(peers)
         group.verdict = None
-        self._resting.setdefault(most_room, Resting(version)).add(group, lasting.amounts)
+        self._resting.add(group, peers.lasting)
 
     def _wake(self, group: EqualPods, peers: Peers) -> None:
-        for resting in self._resting.values():
-            if group in resting:
-                resting.remove(group)
+        self._resting.discard(group)
+        if group.verdict is None and group.behind(self._reached) < len(group.pods):
+            group.verdict = group.rejected_by  # the pods before this place failed as before
         self._awake[peers] = group
 
     def wake(self) -> None:
@@ -122,24 +113,29 @@ class Block:
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
+        self._resting.drop_empty()
 
-    def _next_resting(self, version: int) -> EqualPods | None:
-        """Returns the resting group with the first pod that may succeed, or None if there is none."""
-        found, reached, place = None, self._reached, AFTER_ALL
-        for most_room, resting in self._resting.items():
-            rooms = most_room.since(resting.seen) if resting.seen != version else []
-            while rooms and (group := resting.first(rooms, reached, place)) is not None:
-                pod = group.pods[group.behind(reached) - 1]
-                lasting = pod.peers.lasting
-                if not isinstance(lasting, NoRoom) or not lasting.holds_since(resting.seen):
-                    found, place = group, pod.place
-                    break
-                group.doubted = lasting
-                self._wake(group, pod.peers)
-                self._again.append(group)
+    def _judge(self, version: int) -> bool:
+        """Finds resting groups that fail for other reasons now or may succeed. Returns True if any do."""
+        if self._judged_at == version:
+            return bool(self._turning)
+        self._judged_at = version
+        self._turning.clear()
+        turning = self._resting.turning(self._reached)
+        for group, rejected_by in turning:
+            if rejected_by is not None:
+                self._turning.append((group, rejected_by))
             else:
-                if found is None:
-                    resting.seen = version
+                self._wake(group, group.pods[0].peers)
+                self._look_at(group)
+        return bool(turning)
+
+    def _next_resting(self) -> EqualPods | None:
+        """Returns the resting group with the first pod that a node may have room for, or None."""
+        found, doubted = self._resting.first(self._reached)
+        for group in doubted:
+            self._wake(group, group.pods[0].peers)
+            self._again.append(group)
         return found
 
     # --- a pass -------------------------------------------------------------------------------------------
@@ -184,8 +180,10 @@ class Block:
             if group.may_rest(lasting):
                 calm.append(peers)
         for peers in calm:
-            self._rest(peers, version)
-        self._found = self._next_resting(version)
+            self._rest(peers)
+        if self._judge(version):
+            return 0
+        self._found = self._next_resting()
         return self._size if self._found is None else 0
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
@@ -215,8 +213,9 @@ class Block:
             self._failing.clear()
         if self._current is not None:
             self._look_at(self._current)
+        self._judge(version)
         reached = self._reached
-        found, self._found = self._found or self._next_resting(version), None
+        found, self._found = self._found or self._next_resting(), None
         place = AFTER_ALL if found is None else found.next_place(reached)
         chosen = self._next_awake(version, self._ahead, place)
         if chosen is not None:
@@ -225,8 +224,9 @@ class Block:
             chosen = found
             self._wake(found, found.pods[0].peers)
         self._reached = place
-        if self._failing:
+        if self._failing or self._turning:
             failed = [pod for group, reason in self._failing for pod in group.fail(reached, place, reason)]
+            failed += self._turn(reached, place)
             failed.sort(key=_place)
             alike += failed
             self._failing = [each for each in self._failing if each[0].next_place(place) < AFTER_ALL]
@@ -238,6 +238,18 @@ class Block:
         self._size -= 1
         pod.rejected_by = chosen.rejected_by
         return pod
+
+    def _turn(self, reached: int, place: int) -> list[PodInfo]:
+        """Makes the resting pods between two places fail because of other plugins. See `EqualPods.fail`."""
+        later, news = [], []
+        for group, rejected_by in self._turning:
+            if group.next_place(reached) < place:
+                news += group.turn(rejected_by, reached, place)
+                self._turned.append(group)
+            if group.next_place(place) < AFTER_ALL:
+                later.append((group, rejected_by))
+        self._turning = later
+        return news
 
     def _look_at(self, group: EqualPods) -> None:
         """Adds equal pods to those that this pass examines, starting with the first that has not failed."""
@@ -258,15 +270,18 @@ class Block:
                 if group.rejected_by == rejected_by:
                     if group.verdict is None:
                         group.verdict = rejected_by
-                elif group.verdict in (None, rejected_by) and _waits_for_room(rejected_by):
+                elif group.verdict in (None, rejected_by) and waits_for_room(rejected_by):
                     self._failing.append((group, rejected_by))
                     continue
                 else:
                     return group
             elif not group.fails_again(pod, version):
-                return group
+                if not group.fails_otherwise(pod):
+                    return group
+                self._failing.append((group, peers.rejected_by))
+                continue
             if group.may_rest(lasting):
-                self._rest(peers, version)
+                self._rest(peers)
             elif len(group.pods) > 1:
                 self._again.append(group)
         return None
@@ -280,10 +295,7 @@ class Block:
         if not _waits_as_its_equals(pod) or group.verdict not in (None, pod.rejected_by):
             return False
         group.verdict = pod.rejected_by
-        if group.pods and group.pods[-1].place < pod.place:
-            insort_left(group.pods, pod, key=from_the_end)
-        else:
-            group.pods.append(pod)
+        group.put_back(pod)
         self._size += 1
         self.taken = None
         self.tried += 1
@@ -295,8 +307,12 @@ class Block:
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None
         self._at.clear()
-        self._again, self._failing = [], []
+        self._judged_at, self._again, self._failing = -1, [], []
+        turned, self._turned = self._turned, []
         if reached == AFTER_ALL:  # all pods have failed
+            for group in turned:
+                group.over()
+            self._resting.pass_ends()
             for peers, group in list(self._awake.items()):
                 group.over()
                 if not group.pods:
@@ -311,15 +327,7 @@ class Block:
                 failed[peers] = group
             if behind is not None:
                 left[peers] = behind
-        resting: dict[MostRoom, Resting] = {}
-        for most_room, mine in self._resting.items():
-            theirs = resting[most_room] = Resting(mine.seen)
-            for peers, group in failed.items():
-                if group in mine:
-                    amounts = mine.remove(group)
-                    theirs.add(group, amounts)
-                    if peers in left:
-                        mine.add(left[peers], amounts)
+        resting = self._resting.split(failed, left)
         self._become(left, self._resting)
         block = Block(self.priority, {})
         block._become(failed, resting)
@@ -366,6 +374,7 @@ class Block:
 
     def take_in(self, moved: Block, *, is_later: bool) -> None:
         """Adds the pods of another block before or after all pods of this block."""
+        self._judged_at = -1
         for peers in moved.groups.keys() & self.groups.keys():
             if peers in moved._awake and peers not in self._awake:
                 self._wake(self.groups[peers], peers)
@@ -382,13 +391,7 @@ class Block:
                 known.pods += group.pods
         for peers, group in moved._awake.items():
             self._awake.setdefault(peers, group)
-        for most_room, theirs in moved._resting.items():
-            resting = self._resting.setdefault(most_room, Resting(theirs.seen))
-            resting.seen = min(resting.seen, theirs.seen)
-            for group, amounts in theirs.items():
-                group = self.groups[group.pods[0].peers]  # this group has pods from both blocks
-                if group.pods[0].peers not in self._awake and not (is_later and group in resting):
-                    resting.add(group, amounts)
+        self._resting.take_in(moved._resting, self.groups, self._awake, is_later=is_later)
 
 
 Waiting: TypeAlias = PodInfo | Block
@@ -412,9 +415,4 @@ def _block_of(waiting: Waiting) -> Block | None:
 
 def _waits_as_its_equals(pod: PodInfo) -> bool:
     """Returns True if the same events help a pod and its equals, and its failures need no record."""
-    return pod.is_told and not pod.expects_room and _waits_for_room(pod.rejected_by)
-
-
-def _waits_for_room(rejected_by: frozenset[str]) -> bool:
-    """Returns True if the deletion of any pod may help, and no binding can help."""
-    return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)
+    return pod.is_told and not pod.expects_room and waits_for_room(pod.rejected_by)

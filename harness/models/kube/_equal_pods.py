@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort_left
 from typing import final
 
+from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
 from harness.models.kube.pod import LastingRefusal, PodInfo
 
 BEFORE_ALL = -(1 << 62)
 AFTER_ALL = 1 << 62
 """Places before and after the places of all pods."""
 
+BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
+"""The plugins that may no longer reject a pod after another pod is bound."""
 
-def from_the_end(pod: PodInfo) -> int:
+
+def waits_for_room(rejected_by: frozenset[str]) -> bool:
+    """Returns True if the deletion of any pod may help, and no binding can help."""
+    return NODE_RESOURCES_FIT in rejected_by and BY_BINDINGS.isdisjoint(rejected_by)
+
+
+def _from_the_end(pod: PodInfo) -> int:
     """Returns a key that sorts later pods first, as in `EqualPods.pods`."""
     return -pod.place
 
@@ -44,7 +53,7 @@ class EqualPods:
         pods = self.pods
         if pods and pods[-1].place > reached:  # usually all pods
             return pods[-1].place
-        at = bisect_left(pods, -reached, key=from_the_end) - 1
+        at = bisect_left(pods, -reached, key=_from_the_end) - 1
         return pods[at].place if at >= 0 else AFTER_ALL
 
     def behind(self, place: int) -> int:
@@ -52,7 +61,13 @@ class EqualPods:
         pods = self.pods
         if pods and pods[-1].place > place:  # usually all pods
             return len(pods)
-        return bisect_left(pods, -place, key=from_the_end)
+        return bisect_left(pods, -place, key=_from_the_end)
+
+    def put_back(self, pod: PodInfo) -> None:
+        if self.pods and self.pods[-1].place < pod.place:
+            insort_left(self.pods, pod, key=_from_the_end)
+        else:
+            self.pods.append(pod)
 
     def fail(self, reached: int, place: int, rejected_by: frozenset[str]) -> list[PodInfo]:
         """Marks the pods between the places `reached` and `place` as failed, because plugins rejected them.
@@ -73,6 +88,25 @@ class EqualPods:
                 news.append(pod)
             pod.rejected_by = rejected_by
         return news
+
+    def turn(self, rejected_by: frozenset[str], reached: int, place: int) -> list[PodInfo]:
+        """Implements `fail` for a resting group, whose peers then fail for the same reason."""
+        peers = self.pods[0].peers
+        peers.rejected_by, peers.refusal = rejected_by, None
+        return self.fail(reached, place, rejected_by)
+
+    def turns(self, rejected_by: frozenset[str], reached: int) -> bool | None:
+        """Returns whether the pods after a place now fail for another reason than before this pass.
+
+        Returns None if pods before this place failed in this pass for another reason than these pods.
+        """
+        behind = self.behind(reached)
+        if not behind:
+            return False
+        failed = self.verdict if behind == len(self.pods) else self.verdict or self.rejected_by
+        if failed is not None and failed != rejected_by:
+            return None
+        return rejected_by != self.rejected_by
 
     def over(self) -> None:
         """Ends a pass in which all of the pods have failed."""
@@ -108,6 +142,21 @@ class EqualPods:
         self.verdict = rejected_by
         return True
 
+    def fails_otherwise(self, pod: PodInfo) -> bool:
+        """Returns True if a pod fails for another reason than its peers before, without an attempt.
+
+        `Peers.rejected_by` then has the new reason.
+        """
+        peers = pod.peers
+        lasting = peers.lasting
+        if self.verdict is not None or lasting is None or lasting.verdicts is None:
+            return False
+        now = lasting.verdicts.rejecting(lasting.amounts, lasting.amounts, -1)
+        if now is None:
+            return False
+        peers.rejected_by, peers.refusal = now, None
+        return True
+
     def may_rest(self, lasting: LastingRefusal | None) -> bool:
         """Returns True if these pods wait only for free resources, so that they can be resting.
 
@@ -115,7 +164,7 @@ class EqualPods:
         """
         return (
             lasting is not None
-            and lasting.most_room is not None
+            and (lasting.most_room is not None or lasting.verdicts is not None)
             and lasting is not self.doubted
             and bool(self.pods)
             and self.verdict in (None, self.rejected_by)

@@ -38,6 +38,11 @@ class MostRoom:
         self._kept: list[Sequence[int]] = []
 
     @property
+    def version(self) -> int:
+        """A number that changes whenever the result of `since` may change."""
+        return self._cache.version
+
+    @property
     def has_victims(self) -> bool:
         """Whether the pods can preempt any bound pod."""
         return self._above is not None and self._cache.has_lower(self._above)

@@ -136,6 +136,30 @@ class Refusal(Protocol):
         """Returns numbers that explain the refusal. Call this method immediately after the attempt."""
 
 
+class Verdicts(Protocol):
+    """Judges pods that differ only in their requests, for a scheduler with quotas."""
+
+    @property
+    def version(self) -> int:
+        """A number that changes whenever a verdict may change."""
+
+    @property
+    def by_nodes(self) -> frozenset[str]:
+        """The verdict on a pod that only nodes refuse."""
+
+    def rejecting(self, least: Sequence[int], most: Sequence[int], seen: int) -> frozenset[str] | None:
+        """Returns the plugins that reject every pod with requests between two bounds.
+
+        Args:
+            least: the smallest request of any pod for each resource.
+            most: the largest request.
+            seen: a version at which no node had enough resources for any of these pods, or -1.
+
+        Returns:
+            The plugins. None if they differ between these pods, or if a pod may succeed.
+        """
+
+
 class LastingRefusal(Protocol):
     """A reason for a failed attempt that can stay valid after changes.
 
@@ -145,8 +169,14 @@ class LastingRefusal(Protocol):
         most_room: an upper bound of the resources that nodes can offer to equal pods. The refusal is valid
             until a changed node can offer `amounts`. `most_room` is None if something other than free
             resources may also help these pods.
+        verdicts: predicts the plugins that reject equal pods, even if these change. It is None if this is not
+            known.
         amounts: the request of a pod for each resource.
     """
+
+    @property
+    def verdicts(self) -> Verdicts | None:
+        """See the class."""
 
     @property
     def most_room(self) -> MostRoom | None:
@@ -174,7 +204,8 @@ class Peers:
         failed_at: the version of the cache at which one of the pods last failed without a nomination. It is
             not set if no attempt can be skipped. See `Scheduling.moves_on`.
         rejected_by: the plugins that rejected that pod.
-        refusal: the reason why that pod failed, as it is recorded.
+        refusal: the reason why that pod failed, as it is recorded. It is None if the record needs the figures
+            of an attempt.
         lasting: the reason why the pods would fail again, or None if it is not known that they would.
         loose: whether a pod can become equal to other pods, or change its priority, while it waits. See
             `_blocks.py`.

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from harness.base.units import MINUTE, SECOND
-from harness.models.kube._blocks import BY_BINDINGS, Block, Waiting, joined
+from harness.models.kube._blocks import Block, Waiting, joined
+from harness.models.kube._equal_pods import BY_BINDINGS
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import Peers, PodInfo, Template

@@ -10,7 +10,7 @@ from harness.models.kube.cache import Cache
 from harness.models.kube.most_room import MostRoom, amounts_of
 from harness.models.kube.placement.scheduling import Diagnosis
 from harness.models.kube.placement.shape_nodes import ShapeNodes, count
-from harness.models.kube.pod import PodInfo, Refusal
+from harness.models.kube.pod import PodInfo, Refusal, Verdicts
 from harness.policy import Refuse
 
 UNSCHEDULABLE = "Unschedulable"
@@ -53,12 +53,13 @@ class NoRoom:
         by_others: whether some node rejected the pod because of other pods.
     """
 
-    __slots__ = ("_cache", "_excluded", "_nodes", "_seen", "amounts", "most_room")
+    __slots__ = ("_cache", "_excluded", "_nodes", "_seen", "amounts", "most_room", "verdicts")
 
     def __init__(
         self, nodes: ShapeNodes, most_room: MostRoom, cache: Cache, seen: int, *, by_others: bool
     ) -> None:
         self.most_room = most_room
+        self.verdicts: Verdicts | None = None
         self.amounts = amounts_of(nodes.shape, len(cache.names))
         self._nodes = nodes
         self._cache = cache

@@ -34,7 +34,8 @@ from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
-from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals, World
+from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
+from harness_plugins.elastic_quota.shortcuts.verdicts import World
 
 _LOCAL_QUEUE = "LocalQueue"
 
@@ -333,6 +334,8 @@ class QuotaScheduler:
         """Returns why a pod or gang failed like an equal one, or None if this was already recorded."""
         peers, gang = pod.peers, pod.gang
         spared = self._lasting.spared(peers.lasting) if self._lasting is not None else None
+        if peers.refusal is None:
+            spared = pod
         if spared is not None:
             peers.refusal = self._refusal_now(spared)
         why = peers.refusal
@@ -426,7 +429,8 @@ class QuotaScheduler:
         if not nominated and self.usage.tree.settled and not self._moves_on(outcome.failure):
             peers = leader.peers
             peers.failed_at, peers.rejected_by, peers.refusal = self._state, rejecting, outcome
-            peers.lasting = self._lasting.of(outcome, pods) if self._lasting is not None else None
+            lasting = self._lasting
+            peers.lasting = None if lasting is None else lasting.of(outcome, pods, rejecting)
         self._kube.queue.add_unschedulable(leader, rejecting)
         if is_new:
             yield from self._kube.refuse(leader, outcome)

@@ -39,6 +39,7 @@ from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_qu
 
 CAPACITY = 16
 NEVER = 10**9
+GPU = "nvidia.com/gpu"
 PLUGINS = (elastic_quota, auto, without_quotas)
 
 
@@ -70,6 +71,68 @@ def crowd(rng: random.Random) -> tuple[Cluster, Jobs]:
         )
     nodes = [node(f"n{number}", 4, labels={"name": f"n{number}"}) for number in range(4)]
     return cluster(*nodes, tree(CAPACITY, *quotas)), jobs
+
+
+def own_amounts(rng: random.Random) -> tuple[Cluster, Jobs]:
+    """A few nodes, three quotas, and jobs that nearly all ask for different amounts of up to three resources.
+
+    Quotas allow less than nodes hold, as much, or more. They lend and reclaim, and priorities may differ.
+    """
+    devices, nodes = rng.choice((2, 4)), rng.randint(2, 4)
+    held = {"cpu": 8 * nodes, GPU: devices * nodes}
+    bound = rng.choice((held, {each: 2 * amount for each, amount in held.items()}, {"cpu": 9, GPU: devices}))
+    quotas = []
+    for number in range(3):
+        share = rng.choice((3, 5, 10))
+        least = {each: amount // share for each, amount in bound.items()}
+        own = {each: rng.randint(least[each], amount) for each, amount in bound.items()}
+        most = rng.choice((bound, own))
+        quotas.append({"name": f"q{number}", "min": least, "max": {**most, "memory": "1Ti"}})
+    root = tree(1, *quotas)
+    root["spec"]["root"] |= {"min": {**bound, "memory": "1Ti"}, "max": {**bound, "memory": "1Ti"}}
+    priorities = rng.choice(((0,), (0, 0, 0, 7), (0, 3, 5)))
+    jobs, at = Jobs(), 0
+    for number in range(rng.randint(30, 60)):
+        at += rng.choice((0, 0, 1, 2, 5))
+        quota, several = rng.randrange(3), rng.random() < 0.1
+        jobs.add(
+            f"j{number}",
+            f"q{quota}" if rng.random() < 0.97 else "no-quota",
+            0,
+            at=at,
+            seconds=rng.randint(5, 120),
+            pods=2 if several else 1,
+            gang=several and rng.random() < 0.5,
+            priority=priorities[quota] if len(priorities) == 3 else rng.choice(priorities),
+            grace=rng.choice((0, 0, 2)),
+            amounts={
+                "cpu": rng.choice((rng.randint(200, 7000), 3000)),
+                **rng.choice(({}, {GPU: rng.randint(0, devices)}, {GPU: rng.randint(1, devices)})),
+                **rng.choice(({}, {"memory": rng.randint(1, 300) << 30})),
+            },
+        )
+    amounts = {GPU: devices, "memory": "300Gi"}
+    return cluster(*(node(f"n{number}", 8, amounts=amounts) for number in range(nodes)), root), jobs
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gang": "pods"},
+        {"semantics": "capacity-scheduling"},
+        {"disablePreemption": True},
+        {"claims": "usage"},
+    ],
+    ids=str,
+)
+@fuzz(40)
+@given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, auto)))
+def test_pods_with_amounts_of_their_own_fail_as_if_each_were_tried(
+    options: dict[str, Any], seed: int, plugin: PolicyFactory
+) -> None:
+    """They rest in blocks, and the limit that refuses them changes with what is used."""
+    _tried_alike(*own_amounts(random.Random(seed)), options, plugins=(plugin,), until=600)
 
 
 @pytest.mark.parametrize(
@@ -118,14 +181,18 @@ def test_nor_where_quotas_claim_by_usage_and_daemon_sets_have_pods(seed: int) ->
 
 
 def _tried_alike(
-    where: Cluster, jobs: Jobs, options: dict[str, Any], plugins: Sequence[PolicyFactory] = PLUGINS
+    where: Cluster,
+    jobs: Jobs,
+    options: dict[str, Any],
+    plugins: Sequence[PolicyFactory] = PLUGINS,
+    until: int = LONG_ENOUGH,
 ) -> None:
     for plugin in plugins:
-        together = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
+        together = Happened(where, jobs, plugin=plugin, until=until, **options).decisions.rows
         with pytest.MonkeyPatch.context() as context:
             context.setattr(blocks, "OFTEN", NEVER)
             context.setattr(queue, "_fails_again", lambda pod, peers, version: False)
-            singly = Happened(where, jobs, plugin=plugin, until=LONG_ENOUGH, **options).decisions.rows
+            singly = Happened(where, jobs, plugin=plugin, until=until, **options).decisions.rows
         assert together == singly
 
 

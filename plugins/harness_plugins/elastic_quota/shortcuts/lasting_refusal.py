@@ -7,34 +7,21 @@ all of them. The input has the same two parts then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, final
+from collections.abc import Sequence
+from typing import final
 
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import add_to
 from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
-from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom
-from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
-from harness.models.kube.pod import LastingRefusal, PodInfo
+from harness.models.kube.pod import LastingRefusal, PodInfo, Verdicts
 from harness.models.kube.refusal import DISABLED
-from harness.models.told import NOTHING_TOLD, Told
+from harness.models.told import NOTHING_TOLD
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, with_amounts
-from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Rules
+from harness_plugins.elastic_quota.quota_request import Others, with_amounts
 from harness_plugins.elastic_quota.shortcuts.places import Places
-
-
-class World(NamedTuple):
-    """The parts of a scheduler on which a refusal depends."""
-
-    rules: Rules
-    usage: QuotaUsage
-    nominated: Nominated
-    scheduling: Scheduling
-    said: Mapping[Gang, Told]
+from harness_plugins.elastic_quota.shortcuts.verdicts import Foreseen, Foresight, World
 
 
 @final
@@ -54,6 +41,7 @@ class LastingQuotaRefusal:
     """
 
     most_room: MostRoom | None = None
+    verdicts: Verdicts | None = None
     amounts: Sequence[int] = ()
 
     def __init__(self, refusal: QuotaRefusal, pods: Sequence[PodInfo], world: World, places: Places) -> None:
@@ -194,15 +182,27 @@ class KeptRefusals:
     def __init__(self, world: World) -> None:
         self._world = world
         self._places = Places(world.scheduling, world.usage)
+        self._foresight = Foresight(world)
 
-    def of(self, refusal: QuotaRefusal, pods: Sequence[PodInfo]) -> LastingRefusal | None:
-        """Returns the reason why a pod or a whole gang would fail again, or None if it is not known."""
+    def of(
+        self, refusal: QuotaRefusal, pods: Sequence[PodInfo], rejecting: frozenset[str]
+    ) -> LastingRefusal | None:
+        """Returns the reason why a pod or a whole gang would fail again, or None if it is not known.
+
+        Args:
+            refusal: why it failed now.
+            pods: the pod, or the pods of the gang.
+            rejecting: the plugins that the pod or gang waits with.
+        """
+        foreseen = self._foresight.of(refusal, pods[0], rejecting)
+        if foreseen is not None:
+            return foreseen
         lasting = LastingQuotaRefusal(refusal, pods, self._world, self._places)
         return lasting if lasting.asks_all else None
 
     def spared(self, lasting: LastingRefusal | None) -> PodInfo | None:
         """Returns the last pod whose attempt was skipped since the previous call of this method, or None."""
-        if not isinstance(lasting, LastingQuotaRefusal):
+        if not isinstance(lasting, (LastingQuotaRefusal, Foreseen)):
             return None
         spared, lasting.spared = lasting.spared, None  # until another attempt is skipped
         return spared
@@ -211,3 +211,4 @@ class KeptRefusals:
         """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._places.valid = False  # stored refusals refer to this object
         self._places = Places(self._world.scheduling, self._world.usage)
+        self._foresight.renew()

@@ -1,0 +1,117 @@
+"""Keeps the resting groups of a block, each in an index with the groups that rest for the same reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from typing import TypeAlias, final
+
+from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
+from harness.models.kube._resting import Resting, Turning
+from harness.models.kube.most_room import MostRoom
+from harness.models.kube.pod import LastingRefusal, Peers, Verdicts
+from harness.models.kube.refusal import NoRoom
+
+RestsBy: TypeAlias = MostRoom | Verdicts
+"""Determines which of the resting pods still fail."""
+
+
+@final
+class Rests:
+    """The resting groups of a block."""
+
+    __slots__ = ("_resting",)
+
+    def __init__(self) -> None:
+        self._resting: dict[RestsBy, Resting] = {}
+
+    def __contains__(self, group: EqualPods) -> bool:
+        return any(group in each for each in self._resting.values())
+
+    def add(self, group: EqualPods, lasting: LastingRefusal | None) -> None:
+        """Adds a group that may rest because of this refusal. See `EqualPods.may_rest`."""
+        key = None if lasting is None else lasting.most_room or lasting.verdicts
+        assert lasting is not None, "see `EqualPods.may_rest`"
+        assert key is not None, "see `EqualPods.may_rest`"
+        resting = self._resting.get(key)
+        if resting is None:
+            resting = self._resting[key] = Resting(key.version)
+        resting.add(group, lasting.amounts)
+
+    def discard(self, group: EqualPods) -> None:
+        for resting in self._resting.values():
+            if group in resting:
+                resting.remove(group)
+
+    def drop_empty(self) -> None:
+        """Drops the indexes without groups, because others may replace them after nodes have changed."""
+        self._resting = {key: resting for key, resting in self._resting.items() if resting.items()}
+
+    def first(self, reached: int) -> tuple[EqualPods | None, list[EqualPods]]:
+        """Returns the first group for which a node may have enough resources, or None if there is none.
+
+        Also returns the groups that fail although a node has enough resources. They must not rest.
+        """
+        found, place, doubted = None, AFTER_ALL, []
+        for most_room, resting in self._resting.items():
+            if not isinstance(most_room, MostRoom):
+                continue  # see `turning`
+            rooms = most_room.since(resting.seen)
+            while rooms and (group := resting.first(rooms, reached, place)) is not None:
+                pod = group.pods[group.behind(reached) - 1]
+                lasting = pod.peers.lasting
+                if not isinstance(lasting, NoRoom) or not lasting.holds_since(resting.seen):
+                    found, place = group, pod.place
+                    break
+                group.doubted = lasting
+                resting.remove(group)
+                doubted.append(group)
+            else:
+                if found is None:
+                    resting.seen = most_room.version
+        return found, doubted
+
+    def turning(self, reached: int) -> Turning:
+        """Returns the groups whose pods after a place may no longer fail as before. See `Resting.turning`."""
+        found: Turning = []
+        for verdicts, resting in self._resting.items():
+            if not isinstance(verdicts, MostRoom):
+                found += resting.turning(verdicts, reached)
+        return found
+
+    def pass_ends(self) -> None:
+        """Ends a pass in which all pods have failed."""
+        for verdicts, resting in self._resting.items():
+            if not isinstance(verdicts, MostRoom):
+                resting.seen = resting.looked
+
+    def split(self, failed: Mapping[Peers, EqualPods], left: Mapping[Peers, EqualPods]) -> Rests:
+        """Removes and returns the failed groups. If a part of such a group is left, that part stays."""
+        others = Rests()
+        for key, mine in self._resting.items():
+            theirs = others._resting[key] = Resting(mine.seen)
+            for peers, group in failed.items():
+                if group in mine:
+                    amounts = mine.remove(group)
+                    theirs.add(group, amounts)
+                    if peers in left:
+                        mine.add(left[peers], amounts)
+        return others
+
+    def take_in(
+        self, moved: Rests, groups: Mapping[Peers, EqualPods], awake: Container[Peers], *, is_later: bool
+    ) -> None:
+        """Adds the groups of another block that came before or after all pods of this block.
+
+        Args:
+            moved: the resting groups of the other block.
+            groups: the groups of both blocks.
+            awake: the groups of both blocks that are awake.
+            is_later: whether the other block came after this block.
+        """
+        for key, theirs in moved._resting.items():
+            resting = self._resting.setdefault(key, Resting(theirs.seen))
+            resting.seen = min(resting.seen, theirs.seen)
+            for group, amounts in theirs.items():
+                group = groups[group.pods[0].peers]  # this group has pods from both blocks
+                if group.pods[0].peers not in awake and not (is_later and group in resting):
+                    resting.add(group, amounts)

@@ -1,0 +1,229 @@
+"""Predicts why pods of a quota fail, from their requests and the current usage of quotas and nodes.
+
+Pods with the same quota, priority and rules about nodes differ only in their requests. A quota refuses all
+pods that exceed one of its limits. If it admits a pod, the pod fails as long as no node has enough free
+resources. In both cases, there must be no pod that it may preempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import gt
+from typing import NamedTuple, final
+
+from harness.base.memo import Memo
+from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.tree import Bound, Excess, sum_of
+from harness.models.kube.gangs import Gang
+from harness.models.kube.most_room import MostRoom, amounts_of
+from harness.models.kube.placement.node_rules import NodeRules
+from harness.models.kube.placement.scheduling import Scheduling
+from harness.models.kube.placement.status import NODE_RESOURCES_FIT
+from harness.models.kube.pod import PodInfo, Verdicts
+from harness.models.kube.refusal import DISABLED
+from harness.models.told import Told
+from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
+from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, Taken, with_amounts
+from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.rules import Rules
+
+
+class World(NamedTuple):
+    """The parts of a scheduler on which a refusal depends."""
+
+    rules: Rules
+    usage: QuotaUsage
+    nominated: Nominated
+    scheduling: Scheduling
+    said: Mapping[Gang, Told]
+
+
+_ABSENT = -1  # the index of a resource that the pods do not request
+
+
+@final
+class QuotaVerdicts:
+    """The `Verdicts` on pods of one quota and priority, whose requests name the same resources.
+
+    Args:
+        pod: one of the pods.
+        quota: the quota, which depends on no runtime.
+        nodes: the rules of the pods about nodes.
+        preempts: whether the pods ever preempt others.
+    """
+
+    def __init__(self, pod: PodInfo, quota: Quota, nodes: NodeRules, world: World, *, preempts: bool) -> None:
+        self._rules, self._usage, self._nominated, scheduling, _ = world
+        self._cache = cache = scheduling.cache
+        self._pod = pod
+        self._quota = quota
+        self._preempts = preempts
+        self._names = [(name, cache.resources[name]) for name in self._usage.amounts(pod)]
+        # Two objects, because each keeps what it returned last.
+        self._free_since, self._free = MostRoom(cache, nodes, None), MostRoom(cache, nodes, None)
+        self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
+        self._by_limit: dict[Bound, frozenset[str]] = {}
+        # What all verdicts at one version have in common, see `_look`.
+        self._at = -1
+        self._limits: list[tuple[int, int, frozenset[str]]] = []
+        self._may_preempt = self._may_claim = self._by_others = False
+        self._beside: Amounts = {}
+        self._largest: Sequence[int] = ()
+
+    @property
+    def version(self) -> int:
+        """See `Verdicts`."""
+        return self._cache.version
+
+    def rejecting(self, least: Sequence[int], most: Sequence[int], seen: int) -> frozenset[str] | None:
+        """See `Verdicts`."""
+        if self._at != self._cache.version:
+            self._look()
+        if self._may_preempt or (self._may_claim and self._claims(least)):
+            return None
+        for left, resource, rejecting in self._limits:
+            if least[resource] > left:
+                return rejecting
+            if most[resource] > left:
+                return None
+        return None if self._by_others or self._may_fit(least, seen) else self.by_nodes
+
+    def _may_fit(self, least: Sequence[int], seen: int) -> bool:
+        cache = self._cache
+        if not self._largest:
+            self._largest = [max(cache.free_of(place), default=0) for place in range(len(cache.names))]
+        if seen != cache.version and any(map(gt, least, self._largest)):
+            return False
+        free = self._free if seen < 0 else self._free_since
+        for room in free.since(seen):  # noqa: SIM110 `any` of a generator takes twice as long
+            if not any(map(gt, least, room)):
+                return True
+        return False
+
+    def _claims(self, least: Sequence[int]) -> bool:
+        own = {name: least[resource] for name, resource in self._names}
+        return self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
+
+    def _look(self) -> None:
+        cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
+        self._at = cache.version
+        self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
+        if self._may_preempt:
+            return  # nothing else matters
+        nothing: Amounts = dict.fromkeys([name for name, _ in self._names], 0)
+        others = self._nominated.besides(()) if cache.expecting else None
+        taken = Taken(nothing, nothing, {})
+        if others is not None:
+            beside = others.beside(quota, pod.priority)
+            taken = with_amounts(nothing, beside)
+            self._beside = beside.in_quota
+        else:
+            self._beside = {}
+        self._limits = self._limits_beside(taken)
+        anyone = self._preempts and self._rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
+        self._may_claim = anyone and self._rules.reclaims(quota, taken.in_quota, nothing)
+        self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
+        self._largest = ()  # computed when it is needed
+
+    def _limits_beside(self, taken: Taken) -> list[tuple[int, int, frozenset[str]]]:
+        """Returns what each limit allows, in the order of checks, and the plugins that it stands for."""
+        tree, places = self._usage.tree, dict(self._names)
+        found: list[tuple[int, str, Bound]] = []
+        for quota in self._quota.line:
+            asked = sum_of(taken.in_quota, taken.shared[quota]) if quota in taken.shared else taken.in_quota
+            for name, most in quota.bounds(asked):
+                left = most - quota.used.get(name, 0) - asked.get(name, 0)
+                found.append((left, name, ("max", quota.name, name)))
+        used, guaranteed, in_all = tree.used, tree.guaranteed, taken.in_all
+        for name in (*used, *[each for each in in_all if each not in used]):
+            left = guaranteed.get(name, 0) - used.get(name, 0) - in_all.get(name, 0)
+            found.append((left, name, ("min", "", name)))
+        limits, lowest = [], dict[int, int]()
+        for left, name, bound in found:
+            place = places.get(name, _ABSENT)
+            if place == _ABSENT:
+                if left >= 0:
+                    continue
+                place = 0  # every pod exceeds this limit
+            elif place in lowest and lowest[place] <= left:
+                continue  # an earlier limit is exceeded first
+            lowest[place] = left
+            limits.append((left, place, self._rejecting(bound)))
+        return limits
+
+    def _rejecting(self, bound: Bound) -> frozenset[str]:
+        found = self._by_limit.get(bound)
+        if found is None:
+            said = in_words(Excess(*bound, 0))
+            found = self._by_limit[bound] = frozenset((PLUGIN, NODE_RESOURCES_FIT, said))
+        return found
+
+
+@final
+class Foreseen:
+    """The failure of a pod for which there are verdicts. See `harness.models.kube.pod.LastingRefusal`.
+
+    Attributes:
+        spared: see `LastingQuotaRefusal`.
+    """
+
+    most_room: MostRoom | None = None
+
+    def __init__(self, verdicts: Verdicts, amounts: Sequence[int]) -> None:
+        self.verdicts: Verdicts | None = verdicts
+        self.amounts = amounts
+        self.spared: PodInfo | None = None
+        self._verdicts = verdicts
+        self._seen = -1  # the version at which no node had enough resources for the pod
+
+    def holds(self, pod: PodInfo) -> bool:
+        """See `harness.models.kube.pod.LastingRefusal`."""
+        verdicts, amounts = self._verdicts, self.amounts
+        rejecting = verdicts.rejecting(amounts, amounts, self._seen)
+        if rejecting == verdicts.by_nodes:
+            self._seen = verdicts.version
+        if rejecting != pod.peers.rejected_by:
+            return False
+        self.spared = pod
+        return True
+
+    def outlives_nodes(self) -> bool:
+        """See `harness.models.kube.pod.LastingRefusal`."""
+        return False
+
+
+@final
+class Foresight:
+    """Finds the verdicts on pods that wait alone."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._kept: Memo[object, QuotaVerdicts] = Memo()
+
+    def of(self, refusal: QuotaRefusal, pod: PodInfo, rejecting: frozenset[str]) -> Foreseen | None:
+        """Returns the failure of a pod, or None if the verdicts do not explain it."""
+        _, usage, _, scheduling, _ = self._world
+        template, spec, cache = pod.template, pod.template.spec, scheduling.cache
+        shape, (quota, amounts, _) = template.shape, usage.of(pod)
+        if pod.gang is not None or quota is None or usage.tree.runtimes is not None:
+            return None
+        if shape.ports or shape.missing or template.spread or spec.affinity or spec.anti_affinity:
+            return None
+        if any(name not in cache.resources for name in amounts):
+            return None
+        nodes = scheduling.shape_nodes(shape).rules
+        if not nodes.open or nodes.named is not None:
+            return None
+        preempts = pod.preempts and refusal.rule != DISABLED
+        key = quota, pod.priority, preempts, tuple(amounts), nodes
+        verdicts = self._kept.get(key)
+        if verdicts is None:
+            verdicts = self._kept[key] = QuotaVerdicts(pod, quota, nodes, self._world, preempts=preempts)
+        requests = amounts_of(shape, len(cache.names))
+        if verdicts.rejecting(requests, requests, -1) != rejecting:
+            return None
+        return Foreseen(verdicts, requests)
+
+    def renew(self) -> None:
+        """Drops all verdicts, because nodes, their order or quotas have changed."""
+        self._kept.clear()
