@@ -26,7 +26,7 @@ class Qos(NamedTuple):
         priority: the priority. A larger number is more important.
         preempts: the names of the QOS whose jobs can be preempted by jobs of this QOS.
         mode: what happens to its jobs when they are preempted. `cluster` means the mode of the cluster.
-        limits: maps the name of each limit or factor that is set to its value as text.
+        limits: the limits and factors that are set, as a mapping from names to values (text).
     """
 
     name: str

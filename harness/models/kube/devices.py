@@ -42,7 +42,8 @@ class Ask(NamedTuple):
     def is_share(self) -> bool:
         """True if the request is for a share of one device.
 
-        A request such as 1.5 devices also counts as a share of one device. Therefore, it fits on no node.
+        A request for 1.5 devices, for example, also counts as a share of one device. It fits on no node,
+        because no device has more than one whole share.
         """
         return self.share != WHOLE
 

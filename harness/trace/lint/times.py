@@ -84,7 +84,7 @@ def check_clock(material: Material) -> Iterator[Finding]:
     if back:
         yield Finding(
             "unsorted",
-            f"{agreeing(back, 'row', 'are')} submitted before the row above them",
+            f"{agreeing(back, 'row', 'have')} an earlier submit_time than the previous row",
             "jobs arrive in the order of submit_time, and in the order of rows if their times are equal, so "
             "check that this order is meaningful",
         )
