@@ -1,4 +1,6 @@
-"""Represents the modelled part of a cluster as small JSON values, which runs store and commands compare.
+"""Represents the modelled part of a cluster as small JSON values.
+
+Runs store these values, and commands compare them.
 
 The content lists objects by kind and name. For each object, it contains the fields that differ from their
 defaults, under the names that manifests use. Equal nodes are listed once, with a count. Pods, workloads, and

@@ -63,7 +63,11 @@ def test_the_mix_is_what_its_specification_gives(tmp_path: Path, monkeypatch: py
         "mix.cluster.yaml",
     ]
     assert called(command) == 0
-    assert Path("mix.cluster.yaml").read_bytes() == (TRACES / "mix.cluster.yaml").read_bytes()
+    written, bundled = (
+        each.read_text().partition("---\n")
+        for each in (Path("mix.cluster.yaml"), TRACES / "mix.cluster.yaml")
+    )
+    assert written[2] == bundled[2]  # a suite of the benchmark has the checksum of the bundled file
 
 
 @pytest.fixture(scope="module")

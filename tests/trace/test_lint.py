@@ -131,7 +131,8 @@ def test_many_jobs_in_one_second_are_a_burst(findings: Callable[..., dict[str, s
 
 def test_clocks_that_run_backwards_are_named(findings: Callable[..., dict[str, str]]) -> None:
     """Rows out of order."""
-    assert findings(*reversed(spread(30)))["unsorted"] == "29 rows have an earlier submit_time than the previous row"
+    found = findings(*reversed(spread(30)))
+    assert found["unsorted"] == "29 rows have an earlier submit_time than the previous row"
 
 
 def test_jobs_without_work_are_named(findings: Callable[..., dict[str, str]]) -> None:

@@ -20,7 +20,7 @@ from harness.models.kube.pod import Shape
 class MostRoom:
     """The upper bound of the resources that nodes could offer to some pods.
 
-    The pods have the same priority, and the same nodes can never run them.
+    The pods have the same priority. The nodes that can never run them are the same for all of these pods.
 
     Args:
         cache: the nodes and pods.

@@ -24,7 +24,7 @@ _WORD = (1 << 64) - 1
 
 
 def mixed(seed: int, number: int) -> int:
-    """Returns a 64-bit pseudo-random number by SplitMix64 that depends on the seed and the number."""
+    """Mixes a seed and a number into a 64-bit pseudo-random number, with SplitMix64."""
     word = (seed + (number + 1) * 0x9E3779B97F4A7C15) & _WORD
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD

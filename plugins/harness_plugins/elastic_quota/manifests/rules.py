@@ -258,7 +258,7 @@ def _of_preemption(
     if unnamed:
         yield (
             f"does not name {', '.join(unnamed)} in its max, unlike other quotas: with quirks=on, a pod that "
-            "requests it preempts either no pod on a node, or more pods than it needs"
+            "requests such a resource preempts either no pod on a node, or too many pods"
         )
     firm = any(pod.labels.get(f"{KOORDINATOR}preemptible") == "false" for pod in draft.pods.values())
     if firm and any(quota.min_of(each) < bound for each, bound in most.items() if each in (quota.min or ())):
