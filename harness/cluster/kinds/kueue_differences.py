@@ -47,7 +47,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
         "KueueDRAIntegration": (0, "Devices that pods claim do not count against quotas."),
         "KueueDRARejectWorkloadsWhenDRADisabled": (
             0,
-            "Workloads that claim devices are queued although devices are not counted.",
+            "A Workload with device claims is queued, although devices do not count against quotas.",
         ),
         "RecomputeAssignmentUponPreemptionTargetsOverlap": (
             13863,

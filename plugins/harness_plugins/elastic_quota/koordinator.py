@@ -113,7 +113,10 @@ class KoordinatorClaim:
         self._quota = quota
 
     def where(self) -> Collection[int]:
-        """Returns the nodes with pods of the pod's quota, if it has one (`disableDefaultQuotaPreemption`)."""
+        """Returns the nodes with pods of the same quota, or no nodes for a pod without a quota.
+
+        Koordinator's `disableDefaultQuotaPreemption` prevents preemption for pods without a quota.
+        """
         return () if self._quota is None else self._usage.nodes_of(self._quota)
 
     def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:

@@ -19,7 +19,7 @@ class Wanted(NamedTuple):
         level: the level at which the search starts. Levels are numbers, and 0 is the coarsest level.
         slice_level: the level at which all pods of a slice must be in one domain.
         size: the number of pods in a slice.
-        inner: for levels below the slice level, how many pods must stay together at that level.
+        inner: for each level below the slice level, how many pods must be in one domain of this lower level.
         required: whether all pods must be in one domain of `level`.
         unconstrained: whether any set of domains can be used.
         least_free: True to try the domain with the least free capacity first, False to find the best fit.
