@@ -73,7 +73,7 @@ class Change(NamedTuple):
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
         ground: the kind of evidence for the verdict.
         interval: the 95 % interval of the ratio `run / baseline`, or of the difference in the metric's unit.
-            The ratio is used if all values are above 0 and none is a share of 100 %. None if there is no
+            The ratio is used if all values are above 0 and, for a share, below 100 %. None if there is no
             interval.
         p: the p value of the difference, corrected for the number of tests. None if there is no interval.
     """

@@ -49,7 +49,7 @@ class Paired:
     def ratio(self) -> bool:
         """True if means are geometric and differences are factors.
 
-        This requires that all values are above 0 and that no value is a share of 1.
+        This requires that all values are above 0 and, for a share, below 1.
         """
         return self._interval is _of_factors
 

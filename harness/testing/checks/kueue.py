@@ -100,7 +100,7 @@ class Kueue(ClusterQuotas):
         if step.row["reason"] in _BY_STOPS and self._is_drained(step.life.asked):
             if not self.facts.is_instant_of_change(step.row["time"]):
                 yield Broken(
-                    "kueue.drain", step.where, "no change of the cluster drains its queue at this time"
+                    "kueue.drain", step.where, "no change of the cluster drains the job's queue at this time"
                 )
             return
         if waits is None or step.row["reason"] not in _TIMED_OUT:
