@@ -1,10 +1,12 @@
 """Compiles policies, models and the engine where `HARNESS_COMPILE=1` is set while a wheel is built.
 
-Without it nothing is done and no compiler is needed. A compiled wheel has every source file of a plain one;
-beside some of them lie extension modules, which mypyc makes of them and Python imports instead.
+Without this variable, the hook does nothing, and the build needs no compiler. A compiled wheel contains every
+source file of a plain wheel. For some of these files, it also contains an extension module made by mypyc.
+Python imports the extension module instead of the source file.
 
-hatch-mypyc is not used: it knows one folder of sources and these are two, moves `pyproject.toml` away while
-it runs, whose settings mypy needs, and leaves extension modules in the checkout, which would import them.
+We don't use hatch-mypyc for three reasons. It supports only one folder of sources, but we have two. While it
+runs, it moves `pyproject.toml` away, which contains mypy's settings. It also leaves extension modules in the
+checkout, and Python would import them there.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FLAG = "HARNESS_COMPILE"
 PACKAGES = ("harness", "plugins/harness_plugins")
-_PLAIN = f"or unset {FLAG}: the plain build decides the same and needs no compiler"
+_PLAIN = f"or unset {FLAG}. The plain build makes the same decisions and needs no compiler"
 _SETUP = """\
 from mypyc.build import mypycify
 from setuptools import setup
@@ -40,38 +42,38 @@ setup(name="compiled", packages=[], ext_modules=compiled)
 
 
 class CompiledModules(BuildHookInterface[Any]):
-    """The extension modules of a compiled wheel."""
+    """Adds extension modules to a compiled wheel."""
 
     def dependencies(self) -> list[str]:
-        """What compiles, only where it is wanted."""
+        """Returns the packages that compile modules, if a compiled wheel is wanted."""
         return self.config["compilers"] if _wanted() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the modules that `pyproject.toml` lists, and add them to the wheel.
+        """Compiles the modules that `pyproject.toml` lists, and adds them to the wheel.
 
-        An editable installation stays plain: it is there for what changes.
+        An editable installation stays plain, because its source files change.
         """
         if not _wanted():
             return
         if version != "standard":
-            self.app.display_warning(f"{FLAG} is not heeded: an editable installation is always plain")
+            self.app.display_warning(f"{FLAG} has no effect: an editable installation is always plain")
             return
         lack = _what_is_missing()
         if lack:
-            self.app.abort(f"{FLAG}={os.environ[FLAG]} asks for a compiled build, but {lack}, {_PLAIN}.")
+            self.app.abort(f"{FLAG}={os.environ[FLAG]} requests a compiled build, but {lack}, {_PLAIN}.")
         self._scratch = TemporaryDirectory()
         scratch, root = Path(self._scratch.name), Path(self.root)
         for package in PACKAGES:
             ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
             shutil.copytree(root / package, scratch / package, ignore=ignored)
         modules = compiled_modules(scratch, self.config)
-        # what else is there may need libraries that only some installations have
+        # Other modules may need libraries that only some installations have.
         arguments = ["--config-file", str(root / "pyproject.toml"), "--follow-imports=silent", *modules]
         (scratch / "setup.py").write_text(_SETUP.format(arguments=arguments), encoding="utf-8")
-        self.app.display_waiting(f"compiling {len(modules)} modules, which takes some minutes")
+        self.app.display_waiting(f"compiling {len(modules)} modules, which takes a few minutes")
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", "lib"]
         if subprocess.run(command, cwd=scratch, check=False, stdout=sys.stderr).returncode:  # noqa: S603
-            self.app.abort(f"The modules could not be compiled, for the reason above. Mend that, {_PLAIN}.")
+            self.app.abort(f"mypyc could not compile the modules. Fix the error above, {_PLAIN}.")
         lib = scratch / "lib"
         (lib / "harness" / "compiled.json").write_text(json.dumps(_sums(scratch, modules), indent=1))
         for path in lib.rglob("*"):
@@ -81,17 +83,17 @@ class CompiledModules(BuildHookInterface[Any]):
         build_data["infer_tag"] = True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what was only needed to build."""
+        """Removes the files that only the build needed."""
         if _wanted() and version == "standard":
             self._scratch.cleanup()
 
 
 def compiled_modules(root: Path, config: dict[str, Any]) -> list[str]:
-    """The files that a compiled build compiles, as paths within a checkout.
+    """Returns the files that a compiled build compiles, as paths within a checkout.
 
     Args:
         root: the checkout.
-        config: the hook's table of `pyproject.toml`, with patterns `include` and `exclude`.
+        config: the table of the hook in `pyproject.toml`, with the patterns `include` and `exclude`.
     """
     wanted = {path for pattern in config["include"] for path in root.glob(pattern)}
     plain = {path for pattern in config["exclude"] for path in root.glob(pattern)}
@@ -103,7 +105,7 @@ def _wanted() -> bool:
 
 
 def _what_is_missing() -> str:
-    """What of this machine it takes to compile is not there, and how to get it; "" if all is."""
+    """Returns what this machine lacks to compile, and how to get it, or "" if nothing is missing."""
     for name in ("mypyc", "pybind11", "setuptools"):
         if find_spec(name) is None:
             return f"there is no {name} for {sys.executable}. Build with isolation (pip's default)"
@@ -119,7 +121,7 @@ def _what_is_missing() -> str:
 
 
 def _sums(root: Path, modules: list[str]) -> dict[str, dict[str, str]]:
-    """Package -> file of it -> sum of what was compiled, by which a run knows its code."""
+    """Returns the checksum of each compiled file, by package and file. Runs identify their code by them."""
     found: dict[str, dict[str, str]] = {}
     for package in PACKAGES:
         files = {

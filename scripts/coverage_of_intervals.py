@@ -1,10 +1,10 @@
 """Measures how often the intervals of comparisons cover the truth, for the tables of docs/statistics.md.
 
-    python scripts/coverage_of_intervals.py twins  [--repetitions 2000] [--jobs 20000] [--twins 10] python
-    scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000] python
-    scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9] python
-    scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200] python scripts/coverage_of_intervals.py levels
-    [--repetitions 20000]
+    python scripts/coverage_of_intervals.py twins [--repetitions 2000] [--jobs 20000] [--twins 10]
+    python scripts/coverage_of_intervals.py replay [--repetitions 2000] [--jobs 20000]
+    python scripts/coverage_of_intervals.py headlines FOLDER [--repetitions 10000] [--pool 200] [--load 0.9]
+    python scripts/coverage_of_intervals.py aa FOLDER... [--pairs 200]
+    python scripts/coverage_of_intervals.py levels [--repetitions 20000]
 
 `twins` and `replay` use single-server queues with a first-come-first-served order, by Lindley's recursion.
 They compare two runs of the same jobs. In the second run, each job takes 2 % less time.

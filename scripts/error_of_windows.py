@@ -1,8 +1,8 @@
 """Measures the error of replaying a trace in windows, for the table of docs/scale.md.
 
     python scripts/error_of_windows.py TRACE CLUSTER --length 7d [--plugin fairsharing]
-                                       [--before 0d --before 1d ...] [--after 0d] [-o FOLDER] [--set
-                                       OPTION=VALUE ...]
+                                       [--before 0d --before 1d ...] [--after 0d] [-o FOLDER]
+                                       [--set OPTION=VALUE ...]
 
 The trace is replayed as a whole, and then once for every window and every lead. The replay of a window begins
 on an empty cluster, at the time `--before` ahead of the window, and continues for `--after` behind the

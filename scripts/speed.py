@@ -1,7 +1,7 @@
 """Measures the cost of replays, for docs/speed.md.
 
-    python scripts/speed.py FOLDER [--write] python scripts/speed.py FOLDER --against
-    ../before/.venv/bin/python [--pairs 5] [--write]
+    python scripts/speed.py FOLDER [--write]
+    python scripts/speed.py FOLDER --against ../before/.venv/bin/python [--pairs 5] [--write]
 
 The script writes traces and runs to FOLDER. Each figure is the CPU time of a whole process (user and system)
 with one worker. Without `--against`, the script measures months, which takes some minutes. With `--against`,

@@ -165,8 +165,8 @@ def test_without_a_compiler_it_is_said_what_to_do(
         hook().initialize("standard", {})
     assert ended.value.code == 1
     said = capsys.readouterr().err
-    assert said.startswith("HARNESS_COMPILE=1 asks for a compiled build, but there is no ")
-    assert "or unset HARNESS_COMPILE: the plain build decides the same and needs no compiler." in said
+    assert said.startswith("HARNESS_COMPILE=1 requests a compiled build, but there is no ")
+    assert "or unset HARNESS_COMPILE. The plain build makes the same decisions and needs no compiler." in said
 
 
 def test_an_editable_installation_stays_plain(

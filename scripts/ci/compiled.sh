@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the plain wheel and the compiled one, and tests that both make the same decisions, to the byte, also under
-# another order of sets:
+# Builds the plain wheel and the compiled wheel, and tests that both write the same decisions, byte for byte. The two
+# builds also use different hash seeds.
 #
-#     bash scripts/ci/compiled.sh         the excerpts of recorded decisions and the referee's tests in the compiled
-#                                         build, and the runs of all built-in policies until day 16 in both
-#     bash scripts/ci/compiled.sh all     all recorded decisions at hand and runs until day 25 in both; the tests of
-#                                         policies, of the engine's refusals, and of third-party plugins
+#     bash scripts/ci/compiled.sh         tests the excerpts of recorded decisions and the referee in the compiled
+#                                         build, and replays all built-in policies until day 16 in both builds
+#     bash scripts/ci/compiled.sh all     tests all available recorded decisions, policies, the engine's refusals and
+#                                         third-party plugins, and replays until day 25, in both builds
 #
-# Needs a C compiler and Python's headers.
+# The script needs a C compiler and Python's headers.
 set -euo pipefail
 what=${1:-decisions}
 case "$what" in
@@ -54,4 +54,4 @@ for build in plain compiled; do
 done
 
 diff -r "$fresh/runs-plain" "$fresh/runs-compiled"
-echo "== both builds decide the same"
+echo "== both builds make the same decisions"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds compiled wheels into dist/, one for each supported Python of this system, and tests each: it names itself
-# compiled, and its referee refuses wrong decisions in its own words.
+# Builds compiled wheels into dist/, one for each supported version of Python. Then tests that each wheel reports that
+# it is compiled, and that its referee refuses wrong decisions with the usual messages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python -m pip install -q cibuildwheel==4.3.5

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Checks that take too long for every change:
 #
-#     bash scripts/ci/nightly.sh conformance    all recorded decisions that are at hand
-#     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, random worlds, and random worlds of Kueue:
-#                                               different ones each night, for two hours of one core
+#     bash scripts/ci/nightly.sh conformance    all available recorded decisions
+#     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, and random worlds, also of Kueue. They differ each night,
+#                                               and take two hours on one core.
 #     bash scripts/ci/nightly.sh faults         each system call of a command fails, and the command is killed at each
 #     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples, with a least share
 set -euo pipefail
