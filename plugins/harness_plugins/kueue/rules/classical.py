@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/preemption/classical and `classicalPreemptions` in preem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, final
 
@@ -26,7 +26,7 @@ from harness_plugins.kueue.rules.preemption import (
     fill_back,
     fits,
     remove,
-    used_together,
+    restore,
     within_nominal,
 )
 from harness_plugins.kueue.rules.preemption_policy import ANY, EVERY_PRIORITY, Allowed, allowed_by
@@ -76,13 +76,14 @@ class ClassicPreemption:
             same = [_Phase([_Source(holders, ())], own)]
         borrows = may_borrow(queue.spec)
         # Only preemption within the queue can free the queue's nominal quota.
-        must_borrow = not same and over_nominal(tree, incoming)
+        must_borrow = not same and bool(over_nominal(tree, incoming))
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        hierarchy: list[_Source] = []
+        hierarchy: list[_Source] = []  # queues over which the preemptor has a hierarchical advantage
         priority: list[_Source] = []
         if reclaim is not None and queue.path:
             usable = borrows or not must_borrow
-            hierarchy, priority = _reclaimable(self._cache, incoming, reclaim, priority_usable=usable)
+            for advantage, source in _sources(self._cache, incoming, reclaim, priority_usable=usable):
+                (hierarchy if advantage else priority).append(source)
         if not (same or hierarchy or priority):
             return []
 
@@ -120,7 +121,7 @@ class ClassicPreemption:
             if reclaim == ANY or not any(_sources(cache, incoming, ANY, priority_usable=True)):
                 return Obstacle(FORBIDDEN if fields else NOBODY, fields)
             return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
-        borrowed = cells_over_nominal(tree, incoming)
+        borrowed = over_nominal(tree, incoming)
         if not borrowed:
             return Obstacle(TOO_LITTLE)
         usable = may_borrow(queue.spec)
@@ -131,36 +132,15 @@ class ClassicPreemption:
         fields["borrowWithinCohort"] = preemption.borrow_within_cohort
         if usable and preemption.max_priority_threshold is not None:
             fields["maxPriorityThreshold"] = preemption.max_priority_threshold
-        return Obstacle(WHILE_BORROWING, fields, borrowed)
+        return Obstacle(WHILE_BORROWING, fields, tuple(borrowed))
 
 
-def cells_over_nominal(tree: QuotaTree, incoming: Incoming) -> tuple[int, ...]:
+def over_nominal(tree: QuotaTree, incoming: Incoming) -> list[int]:
     """Returns the flavor-resources for which the incoming workload would exceed the queue's own quota."""
     first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
-    return tuple(
+    return [
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
-    )
-
-
-def over_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Returns True if the incoming workload would exceed the queue's own quota of any flavor-resource."""
-    first, usage, nominal = incoming.queue.node * tree.width, tree.usage, tree.nominal
-    for cell, amount in incoming.requests:
-        at = first + cell
-        if usage[at] + amount > nominal[at]:
-            return True
-    return False
-
-
-def _reclaimable(
-    cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
-) -> tuple[list[_Source], list[_Source]]:
-    """Returns the queues to reclaim from, with and without a hierarchical advantage of the preemptor."""
-    hierarchy: list[_Source] = []
-    priority: list[_Source] = []
-    for advantage, source in _sources(cache, incoming, allowed, priority_usable=priority_usable):
-        (hierarchy if advantage else priority).append(source)
-    return hierarchy, priority
+    ]
 
 
 def _sources(
@@ -252,19 +232,10 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
                     fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
-                    _restore(tree, targets, cells)
+                    restore(tree, targets, cells)
                     return targets
-    _restore(tree, targets, cells)
+    restore(tree, targets, cells)
     return []
-
-
-def _restore(tree: QuotaTree, targets: list[Target], cells: Sequence[int]) -> None:
-    workloads = [target.workload for target in targets]
-    for node, amounts in used_together(workloads, cells):
-        tree.charge(node, amounts)
-    for workload in workloads:
-        for placed in workload.placed:
-            placed.charge()
 
 
 def _in_order(

@@ -14,11 +14,10 @@ from harness_plugins.kueue.rules.preemption import (
     IN_COHORT_RECLAMATION,
     Incoming,
     Target,
-    put_back,
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed
-from harness_plugins.kueue.rules.target_ordering import ordering_of
+from harness_plugins.kueue.rules.target_ordering import TargetClusterQueueOrdering
 from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -207,11 +206,6 @@ class FairSearch:
             return True
         return any(map(self._by_further_strategy, others))
 
-    def put_back(self) -> None:
-        """Restores the usage of all targets in the quota tree."""
-        for target in self.targets:
-            put_back(self._tree, target.workload, self.cells)
-
     def _by_first_strategy(self, strategy: Strategy, *, takes_back: bool) -> bool:
         """Takes the candidates that the first strategy allows; returns whether the incoming workload fits."""
 
@@ -219,7 +213,7 @@ class FairSearch:
             return not takes_back and self._refuses_all(strategy, cohort)
 
         own, candidates = self._own, self._candidates
-        ordering = ordering_of(self._cache, self._shares, own, candidates, leaves_out)
+        ordering = TargetClusterQueueOrdering(self._cache, self._shares, own, candidates, leaves_out)
         while (queue := ordering.next()) is not None:
             if queue is own:
                 workload, reason = candidates.pop(queue), IN_CLUSTER_QUEUE
@@ -245,7 +239,7 @@ class FairSearch:
             before.add_below(cohort, self._cache, self._candidates)
             return False
 
-        ordering = ordering_of(self._cache, self._shares, self._own, before, leaves_out)
+        ordering = TargetClusterQueueOrdering(self._cache, self._shares, self._own, before, leaves_out)
         while (queue := ordering.next()) is not None:
             workload = before.pop(queue)
             mine, theirs = self._own.sides(queue)

@@ -5,17 +5,35 @@ It takes a workload only if its preemption brings shares closer together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import final
 
 from harness.models.cluster import strategies_of
-from harness_plugins.kueue.rules.dominant_resource_share import Shares
-from harness_plugins.kueue.rules.fair_obstacle import fair_obstacle
+from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, Refuses, may_allow_any
-from harness_plugins.kueue.rules.preemption import Incoming, Obstacle, Target, fill_back, within_nominal
-from harness_plugins.kueue.rules.preemption_policy import allowed_by
+from harness_plugins.kueue.rules.preemption import (
+    BY_SHARES,
+    FORBIDDEN,
+    NOBODY,
+    TOO_LITTLE,
+    Compared,
+    Incoming,
+    Obstacle,
+    Target,
+    fill_back,
+    put_back,
+    remove,
+    restore,
+    within_nominal,
+)
+from harness_plugins.kueue.rules.preemption_policy import ANY, Allowed, allowed_by
 from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
+
+_SHARE = itemgetter(0)
 
 
 @final
@@ -31,7 +49,6 @@ class FairSharing:
         refuses: returns True if a strategy is known to refuse all workloads below a cohort.
 
     Attributes:
-        shares, crashed: the arguments.
         strategies: the strategies with the given names.
         outranked: the tree nodes of the queues whose next candidates may have affected a search. See
             `target_ordering.Below`.
@@ -50,7 +67,7 @@ class FairSharing:
         self.crashed = crashed
         self._refuses = refuses
         self._cache = cache
-        self.shares = shares
+        self._shares = shares
         self._within_nominal = within_nominal
         self.strategies = strategies_of(strategies)
         self.outranked: set[int] = set()
@@ -66,20 +83,15 @@ class FairSharing:
             return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
-        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses)
+        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses)
         done = search.run(self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
             self.crashed(workload)
         tree.refund(own.node, incoming.requests)
         if done:
             fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
-        search.put_back()
+        restore(tree, search.targets, search.cells)
         return search.targets if done else []
-
-    def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns the reason why a search finds no targets, with the shares that protect other workloads."""
-        refuses = self._refuses
-        return fair_obstacle(self._cache, incoming, self.shares, self.strategies, self.takes_back, refuses)
 
     def takes_back(self, incoming: Incoming) -> bool:
         """Returns True if the incoming workload's queue stays within its own quota of all needed resources.
@@ -87,3 +99,85 @@ class FairSharing:
         The requests of the incoming workload must already be charged.
         """
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
+
+    # --- why there are no targets ---------------------------------------------------------------------------
+
+    def obstacle(self, incoming: Incoming) -> Obstacle:
+        """Returns the reason why a search finds no targets, with the shares that protect other workloads."""
+        cache, own, workload = self._cache, incoming.queue, incoming.workload
+        mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
+        within = allowed_by(preemption.within_cluster_queue, workload)
+        reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
+        mine = within is not None and has_candidate(holders[own.node], mask, within)
+        others = borrowers(cache, own, incoming.need, cache.holding_below(own.root)) if own.path else []
+        theirs = reclaim is not None and any(
+            has_candidate(holders[each.node], mask, reclaim) for each in others
+        )
+        if not (mine or theirs):
+            fields = {}
+            if has_candidate(holders[own.node], mask, ANY):
+                fields["withinClusterQueue"] = preemption.within_cluster_queue
+            if any(has_candidate(holders[each.node], mask, ANY) for each in others):
+                fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
+            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
+        if reclaim is None or not theirs:
+            return Obstacle(TOO_LITTLE)
+        ranked = self._ranked(own, others)
+        cache.tree.charge(own.node, incoming.requests)
+        takes_back = self.takes_back(incoming)
+        all_have_less = len(own.path) == 1 and ranked[0][0] < self._shares.of(own.node)[1]
+        candidates = Candidates(cache, incoming, within, reclaim, set())
+        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses)
+        if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
+            search.run(self.strategies, takes_back=takes_back)
+        cache.tree.refund(own.node, incoming.requests)
+        taken = tuple(target.workload for target in search.targets)
+        if taken:
+            ranked = self._ranked(own, others)
+        compared = None if takes_back else self._compared(incoming, ranked, reclaim, taken)
+        restore(cache.tree, search.targets, search.cells)
+        return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
+
+    def _ranked(
+        self, own: ClusterQueueState, queues: Iterable[ClusterQueueState]
+    ) -> list[tuple[Share, ClusterQueueState]]:
+        ranked = [(self._shares.of(own.sides(each)[1])[1], each) for each in queues]
+        return sorted(ranked, key=_SHARE, reverse=True)
+
+    def _compared(
+        self,
+        incoming: Incoming,
+        ranked: Sequence[tuple[Share, ClusterQueueState]],
+        reclaim: Allowed,
+        taken: tuple[Workload, ...],
+    ) -> Compared | None:
+        """Returns the shares that protect the next candidate on the side with the largest share.
+
+        The queues in `ranked` can have candidates. The candidates in `taken` are no longer in the tree.
+        """
+        own, of, tree = incoming.queue, self._shares.of, self._cache.tree
+        gone = set(taken)
+        left = next(
+            (
+                (share, queue, candidate)
+                for share, queue in ranked
+                for candidate in candidates_in_order(self._cache.holders[queue.node], incoming.mask, reclaim)
+                if candidate not in gone
+            ),
+            None,
+        )
+        if left is None:
+            return None
+        initial, queue, candidate = left
+        sides = own.sides(queue)
+        before = of(sides[0])[1], initial
+        tree.charge(own.node, incoming.requests)
+        share = of(sides[0])[1]
+        remove(tree, candidate)
+        final = of(sides[1])[1]
+        put_back(tree, candidate)
+        tree.refund(own.node, incoming.requests)
+        if any(strategy.allows(share, initial, final) for strategy in self.strategies):
+            return None
+        names = tuple(strategy.name for strategy in self.strategies)
+        return Compared(candidate, sides, before, (share, final), names)

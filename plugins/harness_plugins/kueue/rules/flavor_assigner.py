@@ -24,7 +24,7 @@ from harness_plugins.kueue.rules.fungibility import (
     Quality,
     scan_of,
 )
-from harness_plugins.kueue.rules.preemption import used_together
+from harness_plugins.kueue.rules.preemption import remove, restore
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
 from harness_plugins.kueue.rules.topology.joint import joint_groups
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
@@ -247,11 +247,9 @@ class Assigner:
         targets = oracle.targets(((cell, amount),), (cell,))
         if not targets:
             return NO_CANDIDATES, borrowing
-        gone = used_together([target.workload for target in targets], (cell,))
-        for node, amounts in gone:
-            tree.refund(node, amounts)
+        for target in targets:
+            remove(tree, target.workload, (cell,))
         borrowing, _ = height(self._cache, queue, cell, amount)
-        for node, amounts in gone:
-            tree.charge(node, amounts)
+        restore(tree, targets, (cell,))
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing

@@ -172,6 +172,12 @@ def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = 
         each.charge()
 
 
+def restore(tree: QuotaTree, targets: Iterable[Target], cells: Sequence[int] | None = None) -> None:
+    """Puts back the targets of a search (upstream's restoreSnapshot). `cells` is the same as for `remove`."""
+    for target in targets:
+        put_back(tree, target.workload, cells)
+
+
 UsedByQueue: TypeAlias = dict[int, dict[int, int]]
 """What workloads use in each queue: quantities by flavor-resource, by the node of the queue.
 
@@ -179,28 +185,16 @@ A caller can refund or charge these sums instead of the usage of one workload af
 """
 
 
-def add_up(
-    workloads: Iterable[Workload], found: UsedByQueue, cells: Sequence[int] | None = None
-) -> UsedByQueue:
-    """Adds the usage of the workloads to `found`, and returns `found`.
-
-    `cells` lists the flavor-resources to add. None means all of them.
-    """
+def add_up(workloads: Iterable[Workload], found: UsedByQueue) -> UsedByQueue:
+    """Adds the usage of the workloads to `found`, and returns `found`."""
     for workload in workloads:
         node = workload.cluster_queue.node
         total = found.get(node)
         if total is None:
             total = found[node] = {}
-        for cell, amount in workload.usage if cells is None else amounts_of(workload.usage, cells):
+        for cell, amount in workload.usage:
             total[cell] = total.get(cell, 0) + amount
     return found
-
-
-def used_together(
-    workloads: Iterable[Workload], cells: Sequence[int] | None = None
-) -> list[tuple[int, Amounts]]:
-    """Returns the total usage of the workloads in each queue, by the queue's tree node. See `UsedByQueue`."""
-    return [(node, tuple(total.items())) for node, total in add_up(workloads, {}, cells).items()]
 
 
 def fill_back(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush
-from typing import Protocol, TypeAlias, final
+from typing import NamedTuple, Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
 from harness_plugins.kueue.state.cache import Cache
@@ -19,17 +19,6 @@ _LeavesOut: TypeAlias = Callable[[int], bool]
 _Turn: TypeAlias = tuple[Share, str, int]
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
 _NOBODY = -1
-
-
-class Ordering(Protocol):
-    """Finds the queue from which to take the next workload."""
-
-    def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take a workload from, or None if no queue is left.
-
-        Between two calls, the caller may take workloads only from the queue that was returned. The next
-        candidates of the other queues must stay the same.
-        """
 
 
 class Below(Protocol):
@@ -53,27 +42,8 @@ class Below(Protocol):
         """
 
 
-def ordering_of(
-    cache: Cache, shares: Shares, own: ClusterQueueState, below: Below, leaves_out: _LeavesOut
-) -> Ordering:
-    """Returns the order in which a search takes workloads from queues.
-
-    Args:
-        cache: the queues.
-        shares: the shares of all ClusterQueues and Cohorts.
-        own: the queue of the incoming workload.
-        below: the queues with their candidates.
-        leaves_out: returns True if no workload below a cohort can be taken. The search then skips all queues
-            of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
-            next.
-    """
-    if cache.cohorts[own.root]:
-        return TargetClusterQueueOrdering(cache, shares, own, below, leaves_out)
-    return QueueOrdering(shares, own, own.root, below)
-
-
 @final
-class QueueOrdering:
+class _QueueOrdering:
     """Finds the queue with the largest share among the queues right below one cohort.
 
     Queues without candidates are dropped. Queues that do not borrow are dropped, too, except the queue of the
@@ -84,7 +54,7 @@ class QueueOrdering:
         share: the largest share at the time of the last call of `first`.
     """
 
-    __slots__ = ("_below", "_own", "_queues", "_ranked", "_rest", "_shares", "_taken", "_turn", "share")
+    __slots__ = ("_below", "_own", "_queues", "_ranked", "_rest", "_shares", "_turn", "share")
 
     def __init__(self, shares: Shares, own: ClusterQueueState, cohort: int, below: Below) -> None:
         self._shares = shares
@@ -100,15 +70,6 @@ class QueueOrdering:
                 self._rest[place] = share
         self._ranked: list[tuple[_Rank, int]] = []  # a heap of ranks and positions; all of them have `share`
         self._turn = _NOBODY
-        self._taken = False
-
-    def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from, or None if no queue is left. See `Ordering`."""
-        if self._taken:
-            self.look_again()
-        queue = self.first()
-        self._taken = queue is not None
-        return queue
 
     def first(self) -> ClusterQueueState | None:
         """Returns the queue with the largest share among queues with candidates. Ties are decided by rank."""
@@ -169,6 +130,17 @@ class QueueOrdering:
         return False, evicted_last, queue is self._own, priority, reserved, uid
 
 
+class _Cohort(NamedTuple):
+    """The queues right below a cohort, and the cohorts right below it in ascending order of their shares.
+
+    Cohorts and queues that were dropped are left out.
+    """
+
+    node: int
+    queues: _QueueOrdering
+    cohorts: list[_Turn]
+
+
 @final
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
@@ -179,14 +151,13 @@ class TargetClusterQueueOrdering:
     name sorts last comes first.
 
     Args:
-        cache: the queues.
-        shares: the shares of all ClusterQueues and Cohorts.
         own: the queue of the incoming workload.
-        below: the queues with their candidates.
-        leaves_out: see `ordering_of`.
+        leaves_out: returns True if no workload below a cohort can be taken. The search then skips all queues
+            of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
+            next.
     """
 
-    __slots__ = ("_below", "_cohorts", "_leaves_out", "_names", "_own", "_shares", "_taken", "_turns", "_way")
+    __slots__ = ("_below", "_cohorts", "_known", "_leaves_out", "_names", "_own", "_shares", "_taken", "_way")
 
     def __init__(
         self, cache: Cache, shares: Shares, own: ClusterQueueState, below: Below, leaves_out: _LeavesOut
@@ -197,27 +168,30 @@ class TargetClusterQueueOrdering:
         self._own = own
         self._below = below
         self._leaves_out = leaves_out
-        # Maps each cohort to the queues right below it, and to the cohorts right below it in ascending order.
-        # Cohorts and queues that were dropped are left out.
-        self._turns: dict[int, tuple[QueueOrdering, list[_Turn]]] = {}
-        self._way = [own.root]  # the cohorts from the root to the queue whose turn it is
+        self._known: dict[int, _Cohort] = {}
+        self._way = [self._cohort(own.root)]  # the cohorts from the root to the queue whose turn it is
         self._taken = False
 
     def next(self) -> ClusterQueueState | None:
-        """Returns the next queue to take from, or None if no queue is left. See `Ordering`."""
-        if self._taken:
-            self._look_again()
+        """Returns the next queue to take a workload from, or None if no queue is left.
+
+        Between two calls, the caller may take workloads only from the queue that was returned. The next
+        candidates of the other queues must stay the same.
+        """
         way = self._way
+        if self._taken:
+            way[-1].queues.look_again()
+            if len(way) > 1:
+                self._look_again()
         while True:
-            cohort = way[-1]
-            queues, cohorts = self._turns_below(cohort)
+            cohort, queues, cohorts = way[-1]
             queue = queues.first()
             if cohorts and (queue is None or cohorts[-1][0] >= queues.share):
                 below = cohorts[-1][2]
-                if below not in self._turns and self._is_left_out(cohort, below):
+                if below not in self._known and self._is_left_out(cohort, below):
                     cohorts.pop()
                 else:
-                    way.append(below)
+                    way.append(self._cohort(below))
             elif queue is not None:
                 self._taken = True
                 return queue
@@ -226,18 +200,17 @@ class TargetClusterQueueOrdering:
                 return None
             else:  # nothing is left below this cohort, which still comes last in the one above it
                 way.pop()
-                self._turns[way[-1]][1].pop()
+                way[-1].cohorts.pop()
 
     def _is_left_out(self, cohort: int, below: int) -> bool:
         own = self._own.below
         return cohort in own and own[cohort] != below and self._leaves_out(below)
 
-    def _turns_below(self, cohort: int) -> tuple[QueueOrdering, list[_Turn]]:
-        """Returns the queues right below a cohort, and the cohorts right below it in ascending order."""
-        found = self._turns.get(cohort)
+    def _cohort(self, node: int) -> _Cohort:
+        found = self._known.get(node)
         if found is None:
-            queues = QueueOrdering(self._shares, self._own, cohort, self._below)
-            found = self._turns[cohort] = queues, sorted(self._turns_of(self._cohorts[cohort]))
+            queues = _QueueOrdering(self._shares, self._own, node, self._below)
+            found = self._known[node] = _Cohort(node, queues, sorted(self._turns_of(self._cohorts[node])))
         return found
 
     def _turns_of(self, cohorts: Iterable[int]) -> list[_Turn]:
@@ -250,12 +223,11 @@ class TargetClusterQueueOrdering:
         return turns
 
     def _look_again(self) -> None:
-        """Updates the shares of the last queue and of the cohorts above it. No other share has changed."""
+        """Updates the shares of the cohorts above the last queue. No other cohort's share has changed."""
         way = self._way
-        self._turns[way[-1]][0].look_again()
         for at in range(len(way) - 1, 0, -1):
-            cohorts = self._turns[way[at - 1]][1]
-            turns = self._turns_of(way[at : at + 1])
+            cohorts = way[at - 1].cohorts
+            turns = self._turns_of([way[at].node])
             if turns != cohorts[-1:]:
                 cohorts.pop()
                 for turn in turns:
