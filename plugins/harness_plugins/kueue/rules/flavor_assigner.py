@@ -31,6 +31,7 @@ from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTo
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Tried
+from harness_plugins.kueue.state.topology.flavors import without
 
 
 @final
@@ -103,7 +104,8 @@ class Assigner:
             return assignment
         targets = oracle.targets(self._searched(assignment.usage), assignment.need, asked)
         if asked is not None and targets:
-            placed = asked.place_without(target.workload.placed for target in targets)
+            gone = [placed for target in targets for placed in target.workload.placed]
+            placed = without(gone, asked.place)
             assignment = assignment._replace(placed=placed or ())
         return assignment.with_targets(targets)
 

@@ -13,7 +13,7 @@ from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
-from harness_plugins.kueue.rules.topology.replacement import added, replacement
+from harness_plugins.kueue.rules.topology.replacement import Replacement, added, replacement
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.second_passes import SecondPass
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, without
@@ -28,20 +28,17 @@ class _OtherPlaces:
     """The places that a second pass needs, in the form that a target search expects."""
 
     def __init__(self, one: SecondPass, flavors: TopologyFlavors, *, mixed: bool) -> None:
-        self._placed = flavors.now(one.placed)
+        self.before = flavors.now(one.placed)
         self._node = one.node
         self._flavors = flavors
         self._mixed = mixed
 
+    def find(self) -> Replacement:
+        return replacement(self.before, self._node, self._flavors, mixed=self._mixed)
+
     def place(self) -> tuple[Placed, ...] | None:
-        found = replacement(self._placed, self._node, self._flavors, mixed=self._mixed)
+        found = self.find()
         return found.placed if found.without is None else None
-
-    def lacking(self) -> Placed | None:
-        return replacement(self._placed, self._node, self._flavors, mixed=self._mixed).without
-
-    def added(self, placed: Sequence[Placed]) -> tuple[Placed, ...]:
-        return added(placed, self._placed)
 
 
 @final
@@ -79,20 +76,20 @@ class SecondPassNominator:
         asked = _OtherPlaces(one, self._flavors, mixed=self._mixed)
         placed = asked.place()
         if placed is not None:
-            return _assignment(one, FIT, asked.added(placed)), placed
+            return _assignment(one, FIT, added(placed, asked.before)), placed
         if self._fails_fast:
             return _assignment(one, NO_FIT, ()), ()
         targets = self._targets(one, asked)
         gone = [each for target in targets for each in target.workload.placed]
         placed = (without(gone, asked.place) if targets else None) or ()
-        return _assignment(one, PREEMPT, asked.added(placed), targets), placed
+        return _assignment(one, PREEMPT, added(placed, asked.before), targets), placed
 
     def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
         """Returns the targets of a second pass. They must free quota for the whole workload again.
 
         The workload already holds its quota, so the search asks for more than the workload needs.
         """
-        lacking, workload = asked.lacking(), one.workload
+        lacking, workload = asked.find().without, one.workload
         admission = workload.admission
         if lacking is None or admission is None:
             return []

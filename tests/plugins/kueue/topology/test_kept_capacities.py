@@ -46,7 +46,7 @@ def test_what_is_kept_is_what_counting_again_gives(
     changes: list[list[tuple[int, str, int]]],
 ) -> None:
     """After each few changes of the room; what a search does to figures is not seen by the next one."""
-    room, kept = Room(TREE.room(), lasts=True), KeptCapacities(capacity_of)
+    room, kept = Room(TREE.allocatable, lasts=True), KeptCapacities(capacity_of)
     for some in [[], *changes]:
         for leaf, resource, amount in some:
             room.take(leaf, {resource: amount}, 1 if amount > 0 else -1)

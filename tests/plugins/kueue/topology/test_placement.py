@@ -15,7 +15,7 @@ from harness.cluster.kinds.topology import Topology
 from harness.cluster.model import Node, ResourceFlavor, frozen
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
-from harness_plugins.kueue.state.topology.tree import TopologyTree
+from harness_plugins.kueue.state.topology.tree import Room, TopologyTree
 
 BLOCK, RACK, HOST = "block", "rack", "kubernetes.io/hostname"
 LEVELS = Topology("t", (BLOCK, RACK, HOST))
@@ -44,7 +44,7 @@ def placed(
 ) -> dict[str, dict[str, int] | None]:
     """Pod set -> host -> pods; None for a pod set that cannot be placed."""
     hosts = [where.values[leaf][-1] for leaf in where.leaves]
-    found = place(where, where.room(), asked, mixed=mixed)
+    found = place(where, Room(where.allocatable), asked, mixed=mixed)
     return {
         name: None if shares is None else {hosts[leaf]: pods for leaf, pods in shares}
         for name, shares in found.items()
@@ -140,7 +140,7 @@ def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_any_number() -> N
 def test_what_runs_already_leaves_less_room_and_may_leave_less_than_none() -> None:
     """A leaf below zero takes nobody, and nothing of it is taken from others."""
     where = tree(node("a", 2), node("b", 2))
-    room = where.room()
+    room = Room(where.allocatable)
     room.take(0, {"gpu": 5}, 1)
     assert place(where, room, [workers(2)], mixed=True) == {"workers": ((1, 2),)}
 

@@ -55,63 +55,28 @@ def capacity_of(
         suitable: the leaves on which the pods can run, or None for all leaves.
     """
     figures = Capacity(len(tree.values))
-    if leader is None:
-        _count_without_leader(figures, tree, room, wanted, worker, suitable)
-        return figures
     first, end = tree.leaves.start, tree.leaves.stop
     alone = _fits(room, worker, {}, len(tree.leaves))
+    if suitable is not None and not all(suitable):
+        alone = [times if suits else 0 for times, suits in zip(alone, suitable, strict=True)]
     figures.pods[first:end] = alone
-    figures.pods_with[first:end] = alone
-    taken = {**leader, PODS: 1}
-    beside = _fits(room, worker, taken, len(tree.leaves))
-    for leaf, times in enumerate(_fits(room, leader, {}, len(tree.leaves))):
-        if times:
-            figures.leaders[first + leaf] = 1
-            figures.pods_with[first + leaf] = beside[leaf]
-    if suitable is not None:
-        for leaf, suits in enumerate(suitable, start=first):
-            if not suits:
-                figures.pods[leaf] = figures.pods_with[leaf] = figures.leaders[leaf] = 0
+    if leader is None:  # `*_with` then equals the other figures
+        figures.pods_with, figures.slices_with = figures.pods, figures.slices
+    else:
+        figures.pods_with[first:end] = alone
+        beside = _fits(room, worker, {**leader, PODS: 1}, len(tree.leaves))
+        for leaf, times in enumerate(_fits(room, leader, {}, len(tree.leaves))):
+            if times and (suitable is None or suitable[leaf]):
+                figures.leaders[first + leaf] = 1
+                figures.pods_with[first + leaf] = beside[leaf]
     finest = len(tree.levels) - 1
-    if wanted.slice_level == finest:
-        _count_slices(figures, tree.leaves, wanted.size)
-    for level in range(finest - 1, -1, -1):
+    for level in range(finest, -1, -1):
         unit = wanted.inner.get(level + 1, 1)
-        for domain in tree.domains[level]:
+        for domain in tree.domains[level] if level < finest else ():
             _add_up(figures, domain, tree.children[domain], unit)
         if level == wanted.slice_level:
             _count_slices(figures, tree.domains[level], wanted.size)
     return figures
-
-
-def _count_without_leader(
-    figures: Capacity,
-    tree: TopologyTree,
-    room: Room,
-    wanted: Wanted,
-    worker: Mapping[str, int],
-    suitable: Sequence[bool] | None,
-) -> None:
-    """Counts the capacity without a leader. `*_with` then equals the other figures, and domains are sums."""
-    figures.pods_with, figures.slices_with = figures.pods, figures.slices
-    pods, slices = figures.pods, figures.slices
-    alone = _fits(room, worker, {}, len(tree.leaves))
-    if suitable is not None and not all(suitable):
-        alone = [times if suits else 0 for times, suits in zip(alone, suitable, strict=True)]
-    pods[tree.leaves.start : tree.leaves.stop] = alone
-    finest = len(tree.levels) - 1
-    if wanted.slice_level == finest:
-        _count_slices(figures, tree.leaves, wanted.size)
-    for level in range(finest - 1, -1, -1):
-        unit = wanted.inner.get(level + 1, 1)
-        for domain in tree.domains[level]:
-            below = tree.children[domain]
-            of_children = pods[below.start : below.stop]
-            pods[domain] = sum(of_children) - (sum(each % unit for each in of_children) if unit > 1 else 0)
-            if level < wanted.slice_level:
-                slices[domain] = sum(slices[below.start : below.stop])
-        if level == wanted.slice_level:
-            _count_slices(figures, tree.domains[level], wanted.size)
 
 
 def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], leaves: int) -> list[int]:
@@ -151,22 +116,15 @@ def _add_up(figures: Capacity, domain: int, children: range, unit: int) -> None:
     The leader goes to the child where it costs the fewest pods. For the number of slices, it goes to the
     child where it costs the fewest slices.
     """
-    pods = slices = leaders = 0
-    lost_pods: int | None = None
-    lost_slices = 0
-    for child in children:
-        can = figures.pods[child] - figures.pods[child] % unit
-        can_with = figures.pods_with[child] - figures.pods_with[child] % unit
-        pods += can
-        slices += figures.slices[child]
-        if not figures.leaders[child]:
-            continue
-        leaders = 1
-        fewer_slices = figures.slices[child] - figures.slices_with[child]
-        if lost_pods is None:
-            lost_pods, lost_slices = can - can_with, fewer_slices
-        else:
-            lost_pods, lost_slices = min(lost_pods, can - can_with), min(lost_slices, fewer_slices)
-    figures.pods[domain], figures.slices[domain], figures.leaders[domain] = pods, slices, leaders
-    if lost_pods is not None:
-        figures.pods_with[domain], figures.slices_with[domain] = pods - lost_pods, slices - lost_slices
+    first, end = children.start, children.stop
+    pods, slices = figures.pods, figures.slices
+    below = pods[first:end]
+    pods[domain] = sum(below) - (sum(each % unit for each in below) if unit > 1 else 0)
+    slices[domain] = sum(slices[first:end])
+    if any(figures.leaders[first:end]):
+        able = [child for child in children if figures.leaders[child]]
+        pods_with, slices_with = figures.pods_with, figures.slices_with
+        lost = min(pods[one] - pods[one] % unit - (pods_with[one] - pods_with[one] % unit) for one in able)
+        figures.leaders[domain] = 1
+        pods_with[domain] = pods[domain] - lost
+        slices_with[domain] = slices[domain] - min(slices[one] - slices_with[one] for one in able)

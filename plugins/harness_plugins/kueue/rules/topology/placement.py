@@ -9,8 +9,8 @@ from typing import TypeAlias
 from harness.models.cluster import TopologyRequest
 from harness.models.constraints import Constraints
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, capacity_of
-from harness_plugins.kueue.rules.topology.request import Wanted, wanted_of
+from harness_plugins.kueue.rules.topology.capacity import Capacities, capacity_of
+from harness_plugins.kueue.rules.topology.request import wanted_of
 from harness_plugins.kueue.rules.topology.search import Search
 from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
 
@@ -72,7 +72,9 @@ def place(
             requests = None if leader is None else leader.pod_set.requests
             may_run = suitable(tree, workers.pod_set)
             figures = capacities(tree, room, wanted, workers.pod_set.requests, requests, may_run)
-            found = _place_group(tree, figures, wanted, workers, leader)
+            leaves = Search(tree, figures, wanted, 0 if leader is None else 1).place(workers.count)
+            if leaves is not None:
+                found = [_assignment(tree, leaves, each) for each in (figures.pods, figures.leaders)]
         if found is None:
             placed |= {each.pod_set.name: None for each in members}
             break
@@ -104,27 +106,8 @@ def _roles(members: list[PodSetRequest]) -> tuple[PodSetRequest, PodSetRequest |
     return (second, first) if second.count > first.count else (first, second)
 
 
-def _place_group(
-    tree: TopologyTree,
-    figures: Capacity,
-    wanted: Wanted,
-    workers: PodSetRequest,
-    leader: PodSetRequest | None,
-) -> tuple[TopologyAssignment, TopologyAssignment] | None:
-    search = Search(tree, figures, wanted, 0 if leader is None else 1)
-    chosen = search.place(workers.count)
-    if chosen is None:
-        return None
-    first, leaves = tree.leaves.start, sorted(set(chosen))
-    return (
-        tuple(
-            DomainAssignment(leaf - first, figures.pods[leaf]) for leaf in leaves if figures.pods[leaf] > 0
-        ),
-        tuple(
-            DomainAssignment(leaf - first, figures.leaders[leaf])
-            for leaf in leaves
-            if figures.leaders[leaf] > 0
-        )
-        if leader is not None
-        else (),
+def _assignment(tree: TopologyTree, leaves: Sequence[int], pods: Sequence[int]) -> TopologyAssignment:
+    first = tree.leaves.start
+    return tuple(
+        [DomainAssignment(leaf - first, pods[leaf]) for leaf in sorted(set(leaves)) if pods[leaf] > 0]
     )

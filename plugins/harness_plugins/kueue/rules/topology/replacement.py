@@ -54,7 +54,7 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
     taken: list[Placed] = []
     for request in in_turn:
         each = by_name[request.pod_set.name]
-        rest = [DomainAssignment(*one) for one in _rest(each, node)]
+        rest = _rest(each, node)
         new = _new_leaves(each.flavor.tree, _room(each, taken, flavors), rest, request, mixed=mixed)
         if not new or len(rest) < sum(values != (node,) for values, _ in each.domains):
             return Replacement(tuple(placed), each)
@@ -80,12 +80,10 @@ def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ..
     return tuple(found)
 
 
-def _rest(placed: Placed, node: str) -> Iterator[tuple[int, int]]:
-    """Yields the existing leaves that pods keep, in recorded order, and their number of pods."""
-    for values, pods in placed.domains:
-        leaf = placed.flavor.tree.leaf(values)
-        if leaf is not None and values != (node,):
-            yield leaf, pods
+def _rest(placed: Placed, node: str) -> list[DomainAssignment]:
+    """Returns the existing leaves that pods keep, in recorded order, and their number of pods."""
+    known = [(placed.flavor.tree.leaf(values), pods) for values, pods in placed.domains if values != (node,)]
+    return [DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None]
 
 
 def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:

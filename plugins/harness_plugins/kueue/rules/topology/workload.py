@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, final
 
 from harness.models.cluster import TopologyRequest
@@ -16,13 +15,7 @@ from harness_plugins.kueue.rules.topology.placement import (
 )
 from harness_plugins.kueue.rules.topology.request import wanted_of
 from harness_plugins.kueue.rules.topology.search import Search
-from harness_plugins.kueue.state.topology.flavors import (
-    Placed,
-    TopologyFlavor,
-    TopologyFlavors,
-    in_flavor,
-    without,
-)
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor, TopologyFlavors, in_flavor
 from harness_plugins.kueue.state.topology.tree import Room
 
 if TYPE_CHECKING:
@@ -119,10 +112,6 @@ class WorkloadTopology:
                         return []
                 found.append((flavor, each, figures))
         return found
-
-    def place_without(self, gone: Iterable[Sequence[Placed]]) -> tuple[Placed, ...] | None:
-        """Returns the places that the pods would get if other workloads had released theirs."""
-        return without(chain.from_iterable(gone), self.place)
 
 
 class Topologies(Protocol):

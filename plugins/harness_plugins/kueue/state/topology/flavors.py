@@ -36,7 +36,7 @@ class TopologyFlavor:
     def __init__(self, flavor: ResourceFlavor, topology: Topology, cluster: Cluster) -> None:
         self.name = flavor.name
         self.tree = TopologyTree(topology, flavor, (node for node in cluster.nodes.values() if node.ready))
-        self.free = self.tree.room()
+        self.free = Room(self.tree.allocatable)
         for pod in cluster.pods:
             leaf = self.tree.leaf_of(pod.node)
             if leaf is not None and not (pod.ended or pod.topology):

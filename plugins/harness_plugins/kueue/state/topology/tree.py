@@ -121,9 +121,7 @@ class TopologyTree:
             ]
             for resource in sorted(names)
         }
-        self._leaf = {
-            values if not self.by_host else values[-1:]: at for at, values in enumerate(self._of_leaves())
-        }
+        self._leaf = {self.name_of(leaf): leaf for leaf in range(len(self.leaves))}
         self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
 
     def is_of(self, node: Node) -> bool:
@@ -141,9 +139,6 @@ class TopologyTree:
     def leaves(self) -> range:
         """The domains of the finest level."""
         return self.domains[-1]
-
-    def _of_leaves(self) -> list[tuple[str, ...]]:
-        return [self.values[leaf] for leaf in self.leaves]
 
     def _children(self) -> list[range]:
         """Returns the children of each domain. They are adjacent because the domains are sorted."""
@@ -171,7 +166,3 @@ class TopologyTree:
     def leaf_of(self, node: str) -> int | None:
         """Returns the index of the leaf that contains a node, or None if the node is in no leaf."""
         return self._leaf_of_node.get(node)
-
-    def room(self) -> Room:
-        """Returns the total capacity of all leaves. Callers can subtract pods from it."""
-        return Room(self.allocatable)
