@@ -23,19 +23,18 @@ from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_search import may_allow_any
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.fit import Fit
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
+from harness_plugins.kueue.rules.nomination import Fit
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import suitable_leaves
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.last_assignment import Admission
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import Admission, Workload
 
 _Names: TypeAlias = tuple[tuple[str, ...], ...]
 """The name of a flavor for each pod set and each resource group."""

@@ -12,17 +12,16 @@ from typing import Any, final
 
 from harness.models.cluster import Cluster
 from harness.policy import MARK, REPLACE, UNMARK, Decision, Edit, Note, Preempt, Wake
+from harness_plugins.kueue.rules.entry import Replaced
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.node_controller import NodeController, Pods
 from harness_plugins.kueue.rules.node_wakes import NodeWakes
-from harness_plugins.kueue.rules.outcomes import Replaced
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.second_pass import NODE_FAILURES
 from harness_plugins.kueue.rules.topology.replacement import added
 from harness_plugins.kueue.scheduler import Scheduler
-from harness_plugins.kueue.state.pod_counts import counts_of
 from harness_plugins.kueue.state.topology.flavors import Placed, as_manifests, spans
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import Workload, counts_of
 
 _NO_PLACE = "there is no other place for its pods"
 

@@ -22,9 +22,8 @@ from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
-from harness_plugins.kueue.rules.changes import ClosedQueues, closing, leaving
-from harness_plugins.kueue.rules.inactive import why_inactive
-from harness_plugins.kueue.rules.outcomes import (
+from harness_plugins.kueue.rules.changes import ClosedQueues, closing, leaving, why_inactive
+from harness_plugins.kueue.rules.entry import (
     INADMISSIBLE,
     Admitted,
     Evicted,
@@ -37,8 +36,7 @@ from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-from harness_plugins.kueue.state.pod_counts import ended_so_far
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import Workload, ended_so_far
 from harness_plugins.kueue.time_limits import TimeLimits
 from harness_plugins.kueue.turns import QUIET, turns_of
 

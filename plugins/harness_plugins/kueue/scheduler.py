@@ -24,9 +24,9 @@ from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, tree_of
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
+from harness_plugins.kueue.rules.entry import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
-from harness_plugins.kueue.rules.outcomes import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
 from harness_plugins.kueue.rules.second_pass import looked_at
 from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
@@ -35,13 +35,12 @@ from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.asks import Asking
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-from harness_plugins.kueue.state.last_assignment import Admission
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsages
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.saved import SavedTree
 from harness_plugins.kueue.state.second_passes import SecondPass, SecondPasses
 from harness_plugins.kueue.state.topology.flavors import Placed
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import Admission, Workload
 
 _MILLISECOND = 1000
 _OVERLOOKED = Told(known=frozenset({"overlooked"}))
@@ -172,7 +171,7 @@ class Scheduler:
         self._use(cluster, after)
         if self.local_queues is not None:
             self.local_queues.follow(cluster, self.cache.tree, self._usable())
-        changed(edit, after, concerned)
+        changed(edit, self.cache, self.pending, concerned)
         for pending in self._by_number:
             if edit.kind == "ClusterQueue" and pending.queue.name == edit.name:
                 pending.follow(partial(self._namespace_mismatch, pending.queue))

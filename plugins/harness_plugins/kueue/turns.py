@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from harness_plugins.kueue.rules.outcomes import Admitted, Preempted
+from harness_plugins.kueue.rules.entry import Admitted, Preempted
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.state.workload import Workload

@@ -19,9 +19,8 @@ from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.asks import Asks, Number
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
 from harness_plugins.kueue.state.pending_queue import PendingQueue
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import EquivalenceClass, Workload
 
 
 def queues(**cohort_of: str) -> list[PendingQueue]:

@@ -21,12 +21,10 @@ TABLES = PAGE.split("### What the shortcuts save")[0]
 ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
 APART = {
     "rules.assignment",  # what the rules hand to each other
-    "rules.entry",
     "rules.feature_gates",
     "rules.impossible",  # Kueue lets such jobs wait for ever
     "rules.topology.joint",  # steps of rules that are named
     "rules.topology.search",
-    "rules.topology.suiting",
     "rules.topology.workload",
 }
 

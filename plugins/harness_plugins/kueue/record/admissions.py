@@ -10,12 +10,10 @@ from harness.policy import Admit
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.entry import Admitted
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.rules.outcomes import Admitted
-from harness_plugins.kueue.state.last_assignment import Chosen
-from harness_plugins.kueue.state.pod_counts import counts_of, named
 from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import Chosen, Workload, counts_of, named
 
 
 @final

@@ -13,11 +13,9 @@ from typing import Any, final
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.rules.assignment import NO_FIT, PREEMPT
-from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
 from harness_plugins.kueue.rules.dominant_resource_share import Share
-from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Failed
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.rules.outcomes import NO_LONGER_FITS, PENDING, Failed
 from harness_plugins.kueue.rules.preemption import (
     NOBODY,
     TOO_LITTLE,
@@ -29,6 +27,7 @@ from harness_plugins.kueue.rules.preemption import (
     put_back,
     remove,
 )
+from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.rules.topology.capacity import Capacity
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology

@@ -14,10 +14,7 @@ from typing import final
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
-from harness_plugins.kueue.rules.entry import Entry, Order
-from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.nomination import Nominates
-from harness_plugins.kueue.rules.outcomes import (
+from harness_plugins.kueue.rules.entry import (
     DEFERRED,
     FAILED_AFTER_NOMINATION,
     INADMISSIBLE,
@@ -30,15 +27,19 @@ from harness_plugins.kueue.rules.outcomes import (
     PENDING,
     PENDING_PREEMPTION,
     Admitted,
+    Entry,
     Evicted,
     Failed,
     Figures,
+    Order,
     Outcome,
     Preempted,
     Refused,
     Replaced,
     why_not,
 )
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.nomination import Nominates
 from harness_plugins.kueue.rules.preemption import add_up, fits
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.snapshot import Snapshot

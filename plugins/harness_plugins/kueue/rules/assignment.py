@@ -12,8 +12,8 @@ from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.fungibility import FITS, Quality
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.state.amounts import Amounts
-from harness_plugins.kueue.state.last_assignment import START_OVER, Chosen, Tried
 from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import START_OVER, Chosen, Tried
 
 NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
 """The modes of an assignment. A deferred fit must wait until the victims of other entries are gone."""

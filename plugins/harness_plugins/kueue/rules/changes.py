@@ -13,7 +13,6 @@ from typing import Any, final
 
 from harness.models.cluster import Cluster, ClusterQueue
 from harness.policy import Edit, Job
-from harness_plugins.kueue.machinery import Machinery
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pending_queue import PendingQueue
@@ -109,20 +108,22 @@ def tree_of(edit: Edit, cache: Cache) -> dict[str, ClusterQueueState]:
     return {name: queue for name, queue in cache.queues.items() if queue.root == root}
 
 
-def changed(edit: Edit, after: Machinery, concerned: dict[str, ClusterQueueState]) -> None:
+def changed(
+    edit: Edit, cache: Cache, pending: Mapping[str, PendingQueue], concerned: dict[str, ClusterQueueState]
+) -> None:
     """Invalidates scan positions, and requeues inadmissible workloads, when an object changes.
 
     As in Kueue, a deletion requeues no workload. If an object moves to another tree, the inadmissible
     workloads of the new tree are requeued, but not those of the old tree. `concerned` has the queues of the
     object's old tree.
     """
-    joined = tree_of(edit, after.cache)
-    if outdates(edit, after.cache):
+    joined = tree_of(edit, cache)
+    if outdates(edit, cache):
         for queue in (concerned | joined).values():
             queue.generation += 1
     if edit.after is not None:
         for name in joined:
-            after.pending[name].requeue_inadmissible()
+            pending[name].requeue_inadmissible()
 
 
 def leaving(
@@ -174,6 +175,22 @@ def _is_of(workload: Workload, edit: Edit) -> bool:
     if edit.kind == "ClusterQueue":
         return workload.cluster_queue.name == edit.name
     return f"{workload.job.namespace}/{workload.job.queue}" == edit.name
+
+
+def why_inactive(cluster: Cluster, queue: str, job: Job) -> str:
+    """Returns the reason why a job's LocalQueue or ClusterQueue is inactive, or "" if both are active."""
+    local, spec = cluster.local_queues.get((job.namespace, job.queue)), cluster.cluster_queues.get(queue)
+    if local is not None and local.stop_policy != "None":
+        name = f"LocalQueue {job.namespace}/{job.queue}"
+        return f"{name} is inactive: its stopPolicy is {local.stop_policy}"
+    if spec is None:
+        return f"ClusterQueue {queue} is inactive: it was deleted"
+    if spec.stop_policy != "None":
+        return f"ClusterQueue {queue} is inactive: its stopPolicy is {spec.stop_policy}"
+    for quotas in (quotas for group in spec.resource_groups for quotas in group.flavors):
+        if quotas.flavor not in cluster.flavors:
+            return f"ClusterQueue {queue} is inactive: there is no ResourceFlavor {quotas.flavor}"
+    return ""
 
 
 @final

@@ -10,7 +10,6 @@ from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow, reclaimed_while_borrowing
 from harness_plugins.kueue.rules.candidates import candidates_of, has_candidate
 from harness_plugins.kueue.rules.preemption import (
     FORBIDDEN,
@@ -29,7 +28,14 @@ from harness_plugins.kueue.rules.preemption import (
     restore,
     within_nominal,
 )
-from harness_plugins.kueue.rules.preemption_policy import ANY, EVERY_PRIORITY, Allowed, allowed_by
+from harness_plugins.kueue.rules.preemption_policy import (
+    ANY,
+    EVERY_PRIORITY,
+    Allowed,
+    allowed_by,
+    may_borrow,
+    reclaimed_while_borrowing,
+)
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Rank, Workload

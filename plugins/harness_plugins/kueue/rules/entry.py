@@ -1,14 +1,17 @@
-"""The head of a queue in a cycle, and its outcome.
+"""The entries of an admission cycle, which are the heads of queues, their outcomes, and reasons for failures.
 
-Upstream: `entry` in pkg/scheduler/scheduler.go.
+Upstream: `entry` and `entryStatus` in pkg/scheduler, and `RequeueReason` in pkg/cache/queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias, final
 
 from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.preemption import Target
+from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.second_passes import SecondPass
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
@@ -45,3 +48,97 @@ Order: TypeAlias = Callable[[list[Entry]], Iterator[Entry]]
 Each entry is chosen only after the previous one has been served, so the order can depend on what that entry
 changed. Entries that start with a reason can be omitted if other entries do not depend on them.
 """
+
+# --- outcomes ---------------------------------------------------------------------------------------------
+
+NOBODY: Mapping[Workload, Workload | None] = MappingProxyType({})
+
+NO_QUOTA = "NoFit"
+NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
+PENDING_PREEMPTION = "PendingPreemption"
+FAILED_AFTER_NOMINATION = "FailedAfterNomination"
+
+INADMISSIBLE = "Inadmissible"
+
+NAMESPACE_MISMATCH = "Workload namespace doesn't match ClusterQueue selector"
+INVALID = "Workload has requests that exceed its limits"
+NO_LONGER_FITS = "Workload no longer fits after processing another workload"
+OVERLAP = "Workload has overlapping preemption targets with another workload"
+PENDING = "Pending the preemption of its targets"
+LIMITED = "Preempting its targets would exceed the preemption rate limit of their queue (preview)"
+DEFERRED = "It fits after the targets of other workloads are gone"
+
+_NO_PLACE = "no place"
+
+
+def why_not(assignment: Assignment, reason: str) -> str:
+    """Returns the reason of a failure, or `_NO_PLACE` if there is enough quota but no place in a topology."""
+    return _NO_PLACE if assignment.lacks_place else reason
+
+
+class Admitted(NamedTuple):
+    """A workload that was admitted or has reserved quota."""
+
+    workload: Workload
+    assignment: Assignment
+
+
+class Preempted(NamedTuple):
+    """The workloads that are preempted so that a head can be admitted in a later cycle.
+
+    Attributes:
+        targets: the workloads to preempt, excluding those that were already evicted.
+    """
+
+    preemptor: Workload
+    assignment: Assignment
+    targets: list[Target]
+
+
+class Replaced(NamedTuple):
+    """A workload that lost a node and continues in other places."""
+
+    workload: Workload
+    placed: tuple[Placed, ...]
+    node: str
+
+
+class Evicted(NamedTuple):
+    """A workload that lost a node and is evicted because its pods have no other place."""
+
+    workload: Workload
+    node: str
+
+
+Outcome: TypeAlias = Admitted | Preempted | Replaced | Evicted
+
+
+class Refused(NamedTuple):
+    """A head that returns to its queue for a different reason than at its last attempt."""
+
+    workload: Workload
+    reason: str
+    figures: Mapping[str, Any]
+
+
+class Failed(NamedTuple):
+    """The failure of an entry. The cache is still in the state in which the entry failed.
+
+    Attributes:
+        message: Kueue's message, if the reason alone is not specific enough.
+        ahead: the workloads of earlier entries for which this cycle reserved quota, with the reserved
+            amounts.
+        waits_for: the evicted workloads whose termination could make room for the entry. Each is mapped to
+            its preemptor, or to None if it was preempted in an earlier cycle.
+        again: whether all figures of this failure were already recorded since the workload was queued.
+    """
+
+    entry: Entry
+    message: str = ""
+    ahead: Sequence[tuple[Workload, Amounts]] = ()
+    waits_for: Mapping[Workload, Workload | None] = NOBODY
+    again: bool = False
+
+
+Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
+"""Returns the figures of a failure. Called immediately, and only for failures that are recorded."""

@@ -13,10 +13,10 @@ from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
+from harness_plugins.kueue.rules.changes import why_inactive
 from harness_plugins.kueue.rules.device_claims import DeviceClaims
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import counting_of, requests_of
-from harness_plugins.kueue.rules.inactive import why_inactive
 from harness_plugins.kueue.state.asks import Asking, Asks
 from harness_plugins.kueue.state.cache import Cache
 

@@ -3,22 +3,27 @@
 The assignment is for all pods or, if the job allows it, for fewer pods.
 
 Upstream: `nominate` and `getAssignments` in pkg/scheduler/scheduler.go, and `NextFlavorToTry...` and
-`LastAssignment` in pkg/workload.
+`LastAssignment` in pkg/workload. For fewer pods: `PodSetReducer` in podset_reducer.go in
+pkg/scheduler/flavorassigner (KEP 420).
 """
 
 from __future__ import annotations
 
-from typing import Protocol, final
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol, TypeVar, final
 
 from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
-from harness_plugins.kueue.rules.pod_set_reducer import most_that_work
-from harness_plugins.kueue.rules.preemption_oracle import OracleFactory
+from harness_plugins.kueue.rules.preemption_oracle import OracleFactory, PreemptionOracle
 from harness_plugins.kueue.rules.snapshot import Snapshot
-from harness_plugins.kueue.state.last_assignment import Chosen, LastAssignment, Tried
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.asks import Asks
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.workload import Chosen, LastAssignment, Tried, Workload
+
+_T = TypeVar("_T")
 
 
 class Nominates(Protocol):
@@ -121,3 +126,59 @@ class Nominator:
 
 def _works(assignment: Assignment) -> bool:
     return assignment.mode == FIT or (assignment.mode == PREEMPT and bool(assignment.targets))
+
+
+def most_that_work(
+    asks: Asks, left: tuple[int, ...], tried: Callable[[tuple[int, ...]], _T | None]
+) -> _T | None:
+    """Finds the largest number of pods that works, by the same bisection as in Kueue.
+
+    The bisection assumes that a smaller number of pods works if a larger number works. It starts with all
+    pods, including finished pods, so the result can be larger than the number of pods that are left. Pod sets
+    whose pods have all finished are skipped.
+
+    Args:
+        asks: the request.
+        left: the number of pods in each pod set that have not finished.
+        tried: returns the result for a number of pods in each pod set, or None if these numbers do not work.
+    """
+    reducible = [
+        max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)
+    ]
+    steps = sum(reducible)
+    if not steps:
+        return None
+    low, high = 0, steps + 1
+    found: tuple[int, _T] | None = None
+    while low < high:
+        step = (low + high) // 2
+        answer = tried(
+            tuple(
+                count - most * step // steps if any_left else 0
+                for count, most, any_left in zip(asks.full, reducible, left, strict=True)
+            )
+        )
+        if answer is not None:
+            found = step, answer
+            high = step
+        else:
+            low = step + 1
+    return found[1] if found is not None and found[0] == low else None
+
+
+@final
+class Fit:
+    """Checks whether there is quota for a workload without preemption. Topology capacity is ignored."""
+
+    def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
+        assigner = Assigner(cache, fair=fair, gates=gates)
+        self._nominator = Nominator(offers, assigner, partial(PreemptionOracle, cache, None), gates)
+
+    def fits(self, workload: Workload) -> bool:
+        """Returns True if a workload could get quota now.
+
+        With partial admission, quota for fewer pods is enough.
+        """
+        if not workload.cluster_queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
+            return False
+        return self._nominator.assign(workload, ()).mode == FIT

@@ -15,8 +15,7 @@ from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles, unknown
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.last_assignment import Chosen, Tried
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import Chosen, Tried, Workload
 
 _Order: TypeAlias = tuple[int, frozenset[int]]
 """How many evictions `Cache.marked` had listed, and the queues whose evictions may change the result."""

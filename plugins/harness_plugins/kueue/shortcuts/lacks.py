@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.borrow_within_cohort import may_preempt_for
+from harness_plugins.kueue.rules.entry import NO_PREEMPTION_CANDIDATES, NO_QUOTA
 from harness_plugins.kueue.rules.flavor_offers import PODS, Offers, PodSetOffer
-from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, NO_QUOTA
+from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, final
 
-from harness_plugins.kueue.rules.borrow_within_cohort import may_borrow
 from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
 from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
-from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by
+from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by, may_borrow
 from harness_plugins.kueue.shortcuts.refused_sides import keeping
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.state.amounts import Amounts

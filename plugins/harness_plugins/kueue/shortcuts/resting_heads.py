@@ -20,9 +20,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol, final
 
 from harness_plugins.kueue.rules.admission import reserves
-from harness_plugins.kueue.rules.entry import Entry
+from harness_plugins.kueue.rules.entry import NO_PREEMPTION_CANDIDATES, PENDING_PREEMPTION, Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.outcomes import NO_PREEMPTION_CANDIDATES, PENDING_PREEMPTION
 from harness_plugins.kueue.shortcuts.bystanders import Bystander
 from harness_plugins.kueue.shortcuts.heads import CycleHeads
 from harness_plugins.kueue.shortcuts.in_vain import Run

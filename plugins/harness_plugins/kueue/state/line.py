@@ -9,8 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import TypeAlias, final
 
-from harness_plugins.kueue.state.equivalence_class import EquivalenceClass
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import EquivalenceClass, Workload
 
 Place: TypeAlias = tuple[int, int, str, int, Workload]
 """The negated priority, the queue order time, the UID, a unique ticket and the workload. Workloads are never

@@ -18,10 +18,9 @@ from typing import final
 from harness.base.memo import Memo
 from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-from harness_plugins.kueue.state.equivalence_class import EquivalenceClass, SchedulingHash
 from harness_plugins.kueue.state.line import Block, Line, Place
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
-from harness_plugins.kueue.state.workload import Workload
+from harness_plugins.kueue.state.workload import EquivalenceClass, SchedulingHash, Workload
 
 _Lines = dict[LocalQueueUsage | None, list[Place]]
 """A heap of workloads for each LocalQueue. An entry is stale if its workload has a different ticket."""

@@ -2,20 +2,102 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, final
 
+from harness.models.told import NOTHING_TOLD
 from harness_plugins.kueue.state.amounts import Amounts
-from harness_plugins.kueue.state.queue_place import QueuePlace
 
 if TYPE_CHECKING:
     from harness.policy import Job
     from harness_plugins.kueue.state.asks import Asks
     from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-    from harness_plugins.kueue.state.last_assignment import Admission
     from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
     from harness_plugins.kueue.state.topology.flavors import Placed
 
 Rank = tuple[bool, int, int, str]
+
+
+START_OVER = -1
+
+Tried = tuple[tuple[int, ...], ...]
+"""The flavor that was considered last in each group of each pod set, or `START_OVER` after the last flavor of
+a group.
+"""
+
+Chosen = tuple[tuple[int, ...], ...]
+"""The index of the chosen flavor, for each pod set and each resource group."""
+
+
+class LastAssignment(NamedTuple):
+    """The position at which the next scan continues. This is one of Kueue's rules, and not an optimization.
+
+    Attributes:
+        tried: the flavors that were considered.
+        cycle: the number of the cycle.
+        generation: the generation of the ClusterQueue at that time.
+    """
+
+    tried: Tried
+    cycle: int
+    generation: int
+
+
+class Admission(NamedTuple):
+    """The admission of a workload.
+
+    Attributes:
+        counts: the number of admitted pods in each pod set.
+    """
+
+    chosen: Chosen
+    counts: tuple[int, ...]
+
+
+SchedulingHash = tuple[int, int, tuple[int, ...]]
+"""The priority, the request's `number`, and how many pods of each pod set need quota."""
+
+
+@final
+class EquivalenceClass:
+    """The pending workloads of a ClusterQueue that have the same scheduling hash.
+
+    With the SchedulingEquivalenceHashing gate, they become inadmissible together.
+
+    Attributes:
+        key: the ClusterQueue and the hash, as a string.
+        inadmissible: whether all workloads of the class wait until quota becomes free.
+    """
+
+    __slots__ = ("inadmissible", "key", "scheduling_hash")
+
+    def __init__(self, queue: str, scheduling_hash: SchedulingHash) -> None:
+        self.scheduling_hash = scheduling_hash
+        self.key = f"{queue}{scheduling_hash}"
+        self.inadmissible = False
+
+
+@final
+class QueuePlace:
+    """The place of a workload in the pending queue of its ClusterQueue.
+
+    Attributes:
+        ticket: the number of the valid entry of the workload in the queue, or 0 if it has none.
+        equivalence_class: the class of equal workloads in the queue. It is set when the workload is queued.
+        last_assignment: the flavors that were tried before, or None if the scan starts over.
+        namespace_mismatch: whether the queue does not admit workloads from the workload's namespace.
+        told: the reasons that were recorded for failed attempts since the workload was queued.
+    """
+
+    __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "ticket", "told")
+
+    equivalence_class: EquivalenceClass
+
+    def __init__(self) -> None:
+        self.ticket = 0
+        self.last_assignment: LastAssignment | None = None
+        self.namespace_mismatch = False
+        self.told = NOTHING_TOLD
 
 
 @final
@@ -127,3 +209,35 @@ def rank_of(workload: Workload) -> Rank:
     newer reservation, and smaller UID.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)
+
+
+_ALL: Mapping[str, int] = {}
+"""The result if every pod set has its usual number of pods."""
+
+
+def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
+    """Returns the number of pods with quota, for each pod set in which this is not the original number."""
+    return named(workload.asks, counts, workload.asks.full)
+
+
+def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
+    """Returns the counts in `counts` that differ from those in `usual`, by the name of the pod set."""
+    if counts == usual:
+        return _ALL
+    return {
+        pod_set.name: count
+        for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
+        if count != whole
+    }
+
+
+def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:
+    """Returns the number of finished pods in each pod set, including `pods`."""
+    pod_sets = workload.asks.pod_sets
+    ended = list(workload.ended) or [0] * len(pod_sets)
+    first = 0
+    for number, pod_set in enumerate(pod_sets):
+        last = first + pod_set.count
+        ended[number] += max(0, min(pods.stop, last) - max(pods.start, first))
+        first = last
+    return tuple(ended)
