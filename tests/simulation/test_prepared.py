@@ -186,7 +186,8 @@ def state(moment: Dump) -> list[str]:
 
     for each in ahead:
         if type(each).__module__.startswith("harness_plugins.kueue.state") and not isinstance(each, tuple):
-            slots = [name for name in type(each).__slots__ if name not in ("changed", "known")]
+            names = getattr(type(each), "__slots__", vars(each) if hasattr(each, "__dict__") else ())
+            slots = [name for name in names if name not in ("changed", "known")]
             found.append(told([getattr(each, name, None) for name in slots]))
         else:
             found.append(told(each))

@@ -53,8 +53,6 @@ class DominantResourceShares:
             as borrowing.
     """
 
-    __slots__ = ("_columns", "_counts_unlendable", "_tree", "_weights")
-
     def __init__(self, tree: QuotaTree, weights: Sequence[float], *, counts_unlendable: bool = True) -> None:
         self._tree = tree
         self._counts_unlendable = counts_unlendable

@@ -48,8 +48,6 @@ class Candidates:
         outranked: the same as the argument.
     """
 
-    __slots__ = ("_cache", "_heads", "_incoming", "_own", "_reclaim", "_rest", "_within", "outranked")
-
     def __init__(
         self,
         cache: Cache,
@@ -110,8 +108,6 @@ class Refused:
         cohorts: the cohorts below which the strategy refused all workloads.
     """
 
-    __slots__ = ("_heads", "_queues", "cohorts", "outranked")
-
     def __init__(self, outranked: set[int]) -> None:
         self.outranked = outranked
         self._heads: dict[ClusterQueueState, Workload] = {}
@@ -164,19 +160,6 @@ class FairSearch:
         targets: the targets found so far. Their usage is no longer in the quota tree.
         cells: the flavor-resources that were refunded for the targets, or None if all were refunded.
     """
-
-    __slots__ = (
-        "_cache",
-        "_candidates",
-        "_incoming",
-        "_own",
-        "_refused",
-        "_refuses",
-        "_shares",
-        "_tree",
-        "cells",
-        "targets",
-    )
 
     def __init__(
         self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates, refuses: Refuses

@@ -37,8 +37,6 @@ class Snapshot:
             tree.
     """
 
-    __slots__ = ("_cache", "_left", "_used", "reserved", "victims")
-
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self.reserved: list[Reservation] = []

@@ -54,8 +54,6 @@ class _QueueOrdering:
         share: the largest share at the time of the last call of `first`.
     """
 
-    __slots__ = ("_below", "_own", "_queues", "_ranked", "_rest", "_shares", "_turn", "share")
-
     def __init__(self, shares: Shares, own: ClusterQueueState, cohort: int, below: Below) -> None:
         self._shares = shares
         self._own = own
@@ -156,8 +154,6 @@ class TargetClusterQueueOrdering:
             of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
             next.
     """
-
-    __slots__ = ("_below", "_cohorts", "_known", "_leaves_out", "_names", "_own", "_shares", "_taken", "_way")
 
     def __init__(
         self, cache: Cache, shares: Shares, own: ClusterQueueState, below: Below, leaves_out: _LeavesOut

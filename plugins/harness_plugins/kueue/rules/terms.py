@@ -19,8 +19,6 @@ class Terms:
         woken: the last wake-up time that was requested.
     """
 
-    __slots__ = ("_at", "_due", "_serial", "first", "woken")
-
     def __init__(self) -> None:
         self._at: dict[Workload, int] = {}
         self._due: list[tuple[int, str, int, Workload]] = []

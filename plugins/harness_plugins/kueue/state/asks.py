@@ -175,8 +175,6 @@ class _Described:
         claims: the `resourceClaims` of the template.
     """
 
-    __slots__ = ("claims", "over_limit", "shape")
-
     def __init__(self, pod_set: PodSet, where: str, faults: list[Fault]) -> None:
         template = template_of(pod_set, faults, where)
         self.over_limit = _exceed(pod_set.requests, pod_set.limits)

@@ -42,21 +42,6 @@ class Cache:
             changed if it is new or its workloads have changed.
     """
 
-    __slots__ = (
-        "_watching",
-        "at",
-        "changed",
-        "cohorts",
-        "height",
-        "holders",
-        "holding",
-        "marked",
-        "queues",
-        "tree",
-        "unmarked_version",
-        "version",
-    )
-
     def __init__(
         self, cluster: Cluster, *, also: Iterable[FlavorResource] = (), before: Cache | None = None
     ) -> None:

@@ -23,8 +23,6 @@ class ClusterQueueState:
             new generation invalidates a LastAssignment.
     """
 
-    __slots__ = ("above", "below", "generation", "name", "node", "number", "path", "root", "spec", "usable")
-
     spec: ClusterQueue
     number: int
     node: int

@@ -23,8 +23,6 @@ class Holders:
         usages: for each usage, the number of candidates with exactly that usage.
     """
 
-    __slots__ = ("_ranks", "evicted", "queue", "spared", "usages", "workloads")
-
     def __init__(self, queue: ClusterQueueState) -> None:
         self.queue = queue
         self.workloads: list[Workload] = []

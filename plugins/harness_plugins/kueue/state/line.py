@@ -48,8 +48,6 @@ class Line:
         scattered: whether entries after the position can also be inadmissible.
     """
 
-    __slots__ = ("_at", "_block", "_blocks", "scattered")
-
     def __init__(self) -> None:
         self._blocks = [Block([])]
         self._block = self._at = 0

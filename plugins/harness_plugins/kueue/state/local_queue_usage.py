@@ -109,21 +109,6 @@ class LocalQueueUsage:
         still: True if further samples would change nothing.
     """
 
-    __slots__ = (
-        "begun",
-        "consumed",
-        "held",
-        "label",
-        "name",
-        "named",
-        "namesakes",
-        "sampled",
-        "still",
-        "updated",
-        "usage",
-        "weight",
-    )
-
     def __init__(
         self,
         name: str,

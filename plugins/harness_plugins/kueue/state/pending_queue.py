@@ -42,27 +42,6 @@ class PendingQueue:
         present: the classes that have workloads, or that are inadmissible.
     """
 
-    __slots__ = (
-        "_by_usage",
-        "_emptied",
-        "_firsts",
-        "_former",
-        "_inadmissible",
-        "_inadmissible_classes",
-        "_line",
-        "_lines",
-        "_may_stick",
-        "_moved",
-        "_namespace_mismatch",
-        "_requeued",
-        "_sticky",
-        "_tickets",
-        "preemptor",
-        "present",
-        "queue",
-        "strict",
-    )
-
     def __init__(self, queue: ClusterQueueState, *, sticky: bool = True) -> None:
         self.queue = queue
         self._may_stick = sticky

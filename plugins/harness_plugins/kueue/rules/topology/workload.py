@@ -33,8 +33,6 @@ class WorkloadTopology:
         cells: the flavor-resources that the pod sets take.
     """
 
-    __slots__ = ("_empty", "_finder", "cells", "parts")
-
     def __init__(
         self,
         parts: Sequence[tuple[TopologyFlavor, Sequence[PodSetRequest]]],

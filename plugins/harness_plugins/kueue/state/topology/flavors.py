@@ -31,8 +31,6 @@ class TopologyFlavor:
         room: the part of `free` that is still unused.
     """
 
-    __slots__ = ("free", "name", "room", "tree")
-
     def __init__(self, flavor: ResourceFlavor, topology: Topology, cluster: Cluster) -> None:
         self.name = flavor.name
         self.tree = TopologyTree(topology, flavor, (node for node in cluster.nodes.values() if node.ready))
