@@ -14,8 +14,7 @@ from harness.models.cluster import Cluster
 from harness.policy import MARK, REPLACE, UNMARK, Decision, Edit, Note, Preempt, Wake
 from harness_plugins.kueue.rules.entry import Replaced
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.node_controller import NodeController, Pods
-from harness_plugins.kueue.rules.node_wakes import NodeWakes
+from harness_plugins.kueue.rules.node_controller import NodeController, Pods, Timers, wake_queues
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.second_pass import NODE_FAILURES
 from harness_plugins.kueue.rules.topology.replacement import added
@@ -47,7 +46,7 @@ class NodeFailures:
     ) -> None:
         self._scheduler = scheduler
         self._leave = leave
-        self._wakes = NodeWakes()
+        self._wakes = Timers()
         self._pods = pods
         self.controller = NodeController(gates, cluster.nodes.values(), pods, scheduler.flavors)
         self.cycles = False
@@ -62,13 +61,13 @@ class NodeFailures:
     def change(self, edit: Edit, now: int) -> Iterator[Decision]:
         """Handles a node change. The capacity of topologies must already be updated."""
         assert self._scheduler.topologies is not None
-        self._wakes.change(edit, self._scheduler.topologies, now)
+        wake_queues(self._wakes, edit, self._scheduler.topologies, now)
         if self.controller.change(edit, now):
             yield from self._look(edit.name, now)
 
     def act(self, now: int) -> Iterator[Decision]:
         """Checks the nodes that are due now, and requeues inadmissible workloads if a wake-up is due."""
-        for node in self.controller.take(now):
+        for node in self.controller.checks.take(now):
             yield from self._look(node, now)
         if self._wakes.take(now):
             self.cycles = True
@@ -95,7 +94,7 @@ class NodeFailures:
         second = self._scheduler.second_passes
         for due, idle in (
             (second.due, second.in_vain),
-            (self.controller.due, False),
+            (self.controller.checks.due, False),
             (self._wakes.due, False),
         ):
             if due is not None and (due, idle) not in self._asked:

@@ -16,8 +16,7 @@ from harness.policy import Preempt, Reject, Wake
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED, ExecutionTimes
 from harness_plugins.kueue.rules.preemption import Target
-from harness_plugins.kueue.rules.terms import Terms
-from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady
+from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady, Terms
 from harness_plugins.kueue.state.workload import Workload
 
 

@@ -21,10 +21,8 @@ TABLES = PAGE.split("### What the shortcuts save")[0]
 ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
 APART = {
     "rules.assignment",  # what the rules hand to each other
-    "rules.feature_gates",
     "rules.impossible",  # Kueue lets such jobs wait for ever
-    "rules.topology.joint",  # steps of rules that are named
-    "rules.topology.search",
+    "rules.topology.search",  # steps of rules that are named
     "rules.topology.workload",
 }
 

@@ -48,7 +48,7 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.second_passes import SecondPass
-from harness_plugins.kueue.state.topology.flavors import Placed, without
+from harness_plugins.kueue.state.topology.flavors import without
 from harness_plugins.kueue.state.workload import Workload
 
 
@@ -168,7 +168,10 @@ class AdmissionCycle:
         assignment = entry.assignment
         stands = False  # whether the quota and the places are known to be sufficient
         if victims and self._recomputes and _overlap(assignment, victims):
-            assignment = entry.assignment = self._reassign(entry, cycle)
+            again = self._nominator.reassign(
+                workload, assignment, cycle, self._snapshot, without_victims=True
+            )
+            assignment = entry.assignment = _deferred(again)
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
             stands = self._has_place(assignment)
             if not stands:
@@ -234,14 +237,13 @@ class AdmissionCycle:
         preemption target earlier in this cycle, it is preempted and gets no other place.
         """
         assert self._again is not None
-        workload = entry.workload
-        victims = self._snapshot.victims.setdefault(workload.cluster_queue.root, {})
+        workload, root, again = entry.workload, entry.workload.cluster_queue.root, self._again
+        victims = self._snapshot.victims.setdefault(root, {})
         if victims and self._recomputes and _overlap(entry.assignment, victims):
-            root = workload.cluster_queue.root
-            found, entry.placed = self._snapshot.without_victims(root, lambda: self._again_now(one))
-            entry.assignment = found._replace(mode=DEFERRED_FIT) if found.mode == FIT else found
+            found, entry.placed = self._snapshot.without_victims(root, lambda: again.nominate(one))
+            entry.assignment = _deferred(found)
         elif self._places_anew and not self._has_place(entry.assignment):
-            entry.assignment, entry.placed = self._again_now(one)
+            entry.assignment, entry.placed = again.nominate(one)
         assignment = entry.assignment
         if workload.evicted or workload in victims:
             return None
@@ -264,20 +266,6 @@ class AdmissionCycle:
             return Preempted(workload, assignment, fresh) if fresh else None
         self.in_vain.append(one)
         return None
-
-    def _again_now(self, one: SecondPass) -> tuple[Assignment, tuple[Placed, ...]]:
-        assert self._again is not None
-        return self._again.nominate(one)
-
-    def _reassign(self, entry: Entry, cycle: int) -> Assignment:
-        """Searches for other targets as if the victims of this cycle were already gone.
-
-        If an assignment fits under this assumption, the entry must wait until all of the victims are gone.
-        """
-        assignment = self._nominator.reassign(
-            entry.workload, entry.assignment, cycle, self._snapshot, without_victims=True
-        )
-        return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
         """Returns True if the quota suffices once this tree's victims and the entry's targets are gone."""
@@ -354,6 +342,11 @@ def kept_for_later(tree: QuotaTree, queue: ClusterQueueState, usage: Amounts, *,
         else:
             reserved.append((cell, max(0, min(amount, left))))
     return tuple(reserved)
+
+
+def _deferred(assignment: Assignment) -> Assignment:
+    """Returns an assignment that must wait if it fits, because it fits only after the victims are gone."""
+    return assignment._replace(mode=DEFERRED_FIT) if assignment.mode == FIT else assignment
 
 
 def _overlap(assignment: Assignment, victims: dict[Workload, Workload]) -> bool:

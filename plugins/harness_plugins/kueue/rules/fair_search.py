@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import Allowed
-from harness_plugins.kueue.rules.target_ordering import TargetClusterQueueOrdering
+from harness_plugins.kueue.rules.target_ordering import Below, TargetClusterQueueOrdering
 from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -42,21 +42,11 @@ class Candidates:
     Args:
         within: the workloads of the same queue that its policy allows it to preempt, or None for none.
         reclaim: the workloads of other queues that its policy allows it to preempt, or None for none.
-        outranked: see `target_ordering.Below`.
-
-    Attributes:
-        outranked: the same as the argument.
     """
 
     def __init__(
-        self,
-        cache: Cache,
-        incoming: Incoming,
-        within: Allowed | None,
-        reclaim: Allowed | None,
-        outranked: set[int],
+        self, cache: Cache, incoming: Incoming, within: Allowed | None, reclaim: Allowed | None
     ) -> None:
-        self.outranked = outranked
         self._cache = cache
         self._incoming = incoming
         self._own = incoming.queue
@@ -100,16 +90,11 @@ class Candidates:
 class Refused:
     """The workloads that a strategy refused to preempt, at most one of each queue.
 
-    Args:
-        outranked: see `target_ordering.Below`.
-
     Attributes:
-        outranked: the same as the argument.
         cohorts: the cohorts below which the strategy refused all workloads.
     """
 
-    def __init__(self, outranked: set[int]) -> None:
-        self.outranked = outranked
+    def __init__(self) -> None:
         self._heads: dict[ClusterQueueState, Workload] = {}
         self._queues: dict[int, list[ClusterQueueState]] = {}
         self.cohorts: set[int] = set()
@@ -150,11 +135,8 @@ class FairSearch:
     """A search for preemption targets. The incoming workload counts as admitted, and its targets as gone.
 
     Args:
-        cache: the workloads that hold quota.
-        incoming: the workload that needs quota.
-        shares: the shares of all ClusterQueues and Cohorts.
-        candidates: the candidates of each queue.
         refuses: returns True if a strategy is known to refuse all workloads below a cohort.
+        outranked: see `TargetClusterQueueOrdering`.
 
     Attributes:
         targets: the targets found so far. Their usage is no longer in the quota tree.
@@ -162,7 +144,13 @@ class FairSearch:
     """
 
     def __init__(
-        self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates, refuses: Refuses
+        self,
+        cache: Cache,
+        incoming: Incoming,
+        shares: Shares,
+        candidates: Candidates,
+        refuses: Refuses,
+        outranked: set[int],
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
@@ -171,8 +159,8 @@ class FairSearch:
         self._shares = shares
         self._candidates = candidates
         self._refuses = refuses
-        # Only the first refused workload of each queue is tried again.
-        self._refused = Refused(candidates.outranked)
+        self._outranked = outranked
+        self._refused = Refused()  # only the first refused workload of each queue is tried again
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
@@ -196,7 +184,7 @@ class FairSearch:
             return not takes_back and self._refuses_all(strategy, cohort)
 
         own, candidates = self._own, self._candidates
-        ordering = TargetClusterQueueOrdering(self._cache, self._shares, own, candidates, leaves_out)
+        ordering = self._ordering(candidates, leaves_out)
         while (queue := ordering.next()) is not None:
             if queue is own:
                 workload, reason = candidates.pop(queue), IN_CLUSTER_QUEUE
@@ -210,7 +198,7 @@ class FairSearch:
 
     def _by_further_strategy(self, strategy: Strategy) -> bool:
         """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
-        before, self._refused = self._refused, Refused(self._candidates.outranked)
+        before, self._refused = self._refused, Refused()
         if not before:
             return False
 
@@ -222,7 +210,7 @@ class FairSearch:
             before.add_below(cohort, self._cache, self._candidates)
             return False
 
-        ordering = TargetClusterQueueOrdering(self._cache, self._shares, self._own, before, leaves_out)
+        ordering = self._ordering(before, leaves_out)
         while (queue := ordering.next()) is not None:
             workload = before.pop(queue)
             mine, theirs = self._own.sides(queue)
@@ -232,6 +220,10 @@ class FairSearch:
             elif self._take(workload, IN_COHORT_FAIR_SHARING):
                 return True
         return False
+
+    def _ordering(self, below: Below, leaves_out: Callable[[int], bool]) -> TargetClusterQueueOrdering:
+        cache, shares, outranked = self._cache, self._shares, self._outranked
+        return TargetClusterQueueOrdering(cache, shares, self._own, below, leaves_out, outranked)
 
     def _refuses_all(self, strategy: Strategy, theirs: int) -> bool:
         """Returns True if the strategy is known to refuse all workloads below a cohort."""

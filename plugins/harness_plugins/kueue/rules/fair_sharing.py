@@ -51,7 +51,7 @@ class FairSharing:
     Attributes:
         strategies: the strategies with the given names.
         outranked: the tree nodes of the queues whose next candidates may have affected a search. See
-            `target_ordering.Below`.
+            `TargetClusterQueueOrdering`.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class FairSharing:
         preemption = own.spec.preemption
         within = allowed_by(preemption.within_cluster_queue, workload)
         reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
-        candidates = Candidates(cache, incoming, within, reclaim, self.outranked)
+        candidates = Candidates(cache, incoming, within, reclaim)
         if reclaim is None and candidates.head(own) is None:
             return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
-        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses)
+        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses, self.outranked)
         done = search.run(self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
             self.crashed(workload)
@@ -126,8 +126,8 @@ class FairSharing:
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
         all_have_less = len(own.path) == 1 and ranked[0][0] < self._shares.of(own.node)[1]
-        candidates = Candidates(cache, incoming, within, reclaim, set())
-        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses)
+        candidates = Candidates(cache, incoming, within, reclaim)
+        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses, set())
         if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
             search.run(self.strategies, takes_back=takes_back)
         cache.tree.refund(own.node, incoming.requests)

@@ -13,7 +13,7 @@ from typing import final
 
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, Choice, assembled, take
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import PODS, GroupOffer, PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import PODS, GroupOffer, PodSetOffer, joint_groups
 from harness_plugins.kueue.rules.fungibility import (
     FITS,
     NO_CANDIDATES,
@@ -26,7 +26,6 @@ from harness_plugins.kueue.rules.fungibility import (
 from harness_plugins.kueue.rules.preemption import remove, restore
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
-from harness_plugins.kueue.rules.topology.joint import joint_groups
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache

@@ -1,6 +1,6 @@
 """Kueue's node controller, which finds the workloads that lost pods when a node failed.
 
-Upstream: pkg/controller/tas/node_controller.go.
+Upstream: pkg/controller/tas/node_controller.go, and `nodeHandler` in pkg/controller/tas/resource_flavor.go.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.models.cluster import Node, ResourceFlavor, Taint
 from harness.models.constraints import PERMANENT, UNTOLERATED, Constraints
 from harness.policy import Decision, Edit, PodSet
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
 
 _BATCH = SECOND // 10
@@ -37,12 +37,46 @@ class Pods(Protocol):
 
 
 @final
+class Timers:
+    """The times at which something is due, by the name of a node or a flavor."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, int] = {}
+
+    def set(self, name: str, at: int) -> None:
+        """Sets a timer, unless the timer with this name ends earlier."""
+        self._due[name] = min(at, self._due.get(name, at))
+
+    @property
+    def due(self) -> int | None:
+        """The time when the next timer ends, or None if there is no timer."""
+        return min(self._due.values(), default=None)
+
+    def take(self, now: int) -> list[str]:
+        """Removes the timers that have ended, and returns their names in alphabetical order."""
+        found = sorted(name for name, due in self._due.items() if due <= now)
+        for name in found:
+            del self._due[name]
+        return found
+
+
+def wake_queues(wakes: Timers, edit: Edit, flavors: TopologyFlavors, now: int) -> None:
+    """Schedules a wake-up of all queues for each flavor that a changed node had or has."""
+    for name, flavor in flavors.by_name.items():
+        if any(flavor.tree.is_of(node) for node in (edit.before, edit.after) if isinstance(node, Node)):
+            wakes.set(name, now + SECOND)
+
+
+@final
 class NodeController:
     """Checks nodes when they change and when pods leave them.
 
     Args:
         nodes: the initial nodes. A node that is not ready at the start counts as not ready for a long time.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
+
+    Attributes:
+        checks: the next check of each node.
     """
 
     def __init__(
@@ -57,7 +91,7 @@ class NodeController:
         self._gates = gates
         self._pods = pods
         self._ready_changed: dict[str, int] = {}
-        self._runs: dict[str, int] = {}
+        self.checks = Timers()
         self._constraints: dict[PodSet, Constraints] = {}
 
     def change(self, edit: Edit, now: int) -> bool:
@@ -83,19 +117,7 @@ class NodeController:
         """Schedules a check of an unhealthy node that pods have left."""
         there = self.nodes.get(node)
         if there is not None and (not there.ready or _repels(there)):
-            self._look(node, now + _BATCH)
-
-    @property
-    def due(self) -> int | None:
-        """The time of the next check of any node, or None if no check is scheduled."""
-        return min(self._runs.values(), default=None)
-
-    def take(self, now: int) -> list[str]:
-        """Removes and returns the names of the nodes to check now, in alphabetical order."""
-        found = sorted(node for node, due in self._runs.items() if due <= now)
-        for node in found:
-            del self._runs[node]
-        return found
+            self.checks.set(node, now + _BATCH)
 
     def look(self, name: str, assigned: Iterable[Workload], now: int) -> Iterator[tuple[Workload, bool]]:
         """Yields each workload with places on a node, and whether these places are lost.
@@ -108,7 +130,7 @@ class NodeController:
             since = self._ready_changed.get(name, -_DELAY)
             if now < since + _DELAY:
                 if not gates.tas_replace_node_on_pod_termination:
-                    self._look(name, since + _DELAY)
+                    self.checks.set(name, since + _DELAY)
                     return
             else:
                 overdue = gates.tas_replace_node_due_to_not_ready_over_fixed_time
@@ -147,9 +169,6 @@ class NodeController:
         if known is None:
             known = self._constraints[pod_set] = Constraints(pod_set)
         return known.tolerance(taints, self._flavors(workload, pod_set.name))
-
-    def _look(self, node: str, at: int) -> None:
-        self._runs[node] = min(at, self._runs.get(node, at))
 
 
 def _repels(node: Node) -> bool:

@@ -15,22 +15,13 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
-_LeavesOut: TypeAlias = Callable[[int], bool]
 _Turn: TypeAlias = tuple[Share, str, int]
 _Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
 _NOBODY = -1
 
 
 class Below(Protocol):
-    """The queues from which a search takes workloads.
-
-    Attributes:
-        outranked: a set to which the search adds the tree nodes of queues. It adds a queue if another queue
-            had an equal share, but a next candidate that ranks before this queue's. It also adds queues for
-            which this is unclear.
-    """
-
-    outranked: set[int]
+    """The queues from which a search takes workloads."""
 
     def queues(self, cohort: int) -> list[ClusterQueueState]:
         """Returns the queues right below a cohort that can have candidates."""
@@ -54,7 +45,10 @@ class _QueueOrdering:
         share: the largest share at the time of the last call of `first`.
     """
 
-    def __init__(self, shares: Shares, own: ClusterQueueState, cohort: int, below: Below) -> None:
+    def __init__(
+        self, shares: Shares, own: ClusterQueueState, cohort: int, below: Below, outranked: set[int]
+    ) -> None:
+        self._outranked = outranked
         self._shares = shares
         self._own = own
         self._queues = queues = below.queues(cohort)
@@ -96,7 +90,7 @@ class _QueueOrdering:
             return
         if self._ranked and share == self.share:
             heappush(self._ranked, (self._rank(queue), place))
-            self._below.outranked.add(queue.node)
+            self._outranked.add(queue.node)
         else:
             self._rest[place] = share
 
@@ -116,7 +110,7 @@ class _QueueOrdering:
         self._ranked = [(self._rank(self._queues[place]), place) for place in places]
         heapify(self._ranked)
         first = heappop(self._ranked)[1]
-        self._below.outranked.update([self._queues[place].node for _, place in self._ranked])
+        self._outranked.update([self._queues[place].node for _, place in self._ranked])
         return first
 
     def _rank(self, queue: ClusterQueueState) -> _Rank:
@@ -153,11 +147,21 @@ class TargetClusterQueueOrdering:
         leaves_out: returns True if no workload below a cohort can be taken. The search then skips all queues
             of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
             next.
+        outranked: a set to which the search adds the tree nodes of queues. It adds a queue if another queue
+            had an equal share, but a next candidate that ranks before this queue's. It also adds queues for
+            which this is unclear.
     """
 
     def __init__(
-        self, cache: Cache, shares: Shares, own: ClusterQueueState, below: Below, leaves_out: _LeavesOut
+        self,
+        cache: Cache,
+        shares: Shares,
+        own: ClusterQueueState,
+        below: Below,
+        leaves_out: Callable[[int], bool],
+        outranked: set[int],
     ) -> None:
+        self._outranked = outranked
         self._cohorts = cache.cohorts
         self._names = cache.tree.names
         self._shares = shares
@@ -205,7 +209,7 @@ class TargetClusterQueueOrdering:
     def _cohort(self, node: int) -> _Cohort:
         found = self._known.get(node)
         if found is None:
-            queues = _QueueOrdering(self._shares, self._own, node, self._below)
+            queues = _QueueOrdering(self._shares, self._own, node, self._below, self._outranked)
             found = self._known[node] = _Cohort(node, queues, sorted(self._turns_of(self._cohorts[node])))
         return found
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import NamedTuple, final
+from typing import TypeAlias, final
 
 from harness.base.units import SECOND
 from harness.models.cluster import AdmissionFairSharing, Cluster, LocalQueue
@@ -21,21 +21,13 @@ from harness_plugins.kueue.state.amounts import Amounts
 
 _NANO = 10**9
 
-Requests = Mapping[str, int]
-"""Maps each resource to an amount, which is in millicores for cpu and in whole units for all other resources.
-"""
-
-
-class Factor(NamedTuple):
-    """A factor as an exact fraction of two integers."""
-
-    numerator: int
-    denominator: int
+Factor: TypeAlias = tuple[int, int]
+"""The numerator and the denominator of an exact fraction."""
 
 
 def factor(value: float) -> Factor:
     """Converts a double to its shortest decimal representation. Kueue uses this decimal as a factor."""
-    return Factor(*Decimal(repr(value)).as_integer_ratio())
+    return Decimal(repr(value)).as_integer_ratio()
 
 
 def alpha(elapsed: int, half_life: int) -> float:
@@ -47,7 +39,8 @@ def alpha(elapsed: int, half_life: int) -> float:
 
 def scaled(amounts: Mapping[str, int], by: Factor) -> dict[str, int]:
     """Returns the amounts multiplied by a factor and rounded down."""
-    return {name: amount * by.numerator // by.denominator for name, amount in amounts.items()}
+    numerator, denominator = by
+    return {name: amount * numerator // denominator for name, amount in amounts.items()}
 
 
 def decayed(
@@ -78,8 +71,8 @@ def usage_of(consumed: Mapping[str, int], weights: Mapping[str, float], weight: 
     return total / weight
 
 
-def billionths(amounts: Requests) -> dict[str, int]:
-    """Converts amounts to billionths of a resource's unit, which is for example a core, a byte or a GPU."""
+def billionths(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Converts millicores, and whole units of other resources, to billionths of a core or of a unit."""
     return {name: amount * (_NANO // 1000 if name == "cpu" else _NANO) for name, amount in amounts.items()}
 
 
@@ -325,7 +318,7 @@ class LocalQueueUsages:
             local_queue.held[name] -= amount
         local_queue.still = False
 
-    def charge(self, local_queue: LocalQueueUsage, requests: Requests) -> None:
+    def charge(self, local_queue: LocalQueueUsage, requests: Mapping[str, int]) -> None:
         """Charges the entry penalty of a workload that was admitted and already holds quota.
 
         The penalty equals the usage that the workload would have after one interval. As in a sample, the

@@ -77,7 +77,8 @@ class Search:
     def _several(self, level: int, slices: int) -> list[int] | None:
         """Returns domains of a level that can take all pods together, or None if they are too small."""
         figures, leaders, missing = self._figures, self._leaders, slices
-        ordered = self._leader_first(self._with_leader_first(self._tree.domains[level]), slices, leaders)
+        ordered = self._with_leader_first(self._tree.domains[level])
+        ordered = self._leader_first(ordered, figures.slices, figures.slices_with, slices, leaders)
         found: list[int] = []
         taken = 0
         while leaders > 0 and taken < len(ordered) and figures.leaders[ordered[taken]]:
@@ -133,7 +134,7 @@ class Search:
         plain, with_leader = (
             (figures.slices, figures.slices_with) if size else (figures.pods, figures.pods_with)
         )
-        domains = self._leader_first(domains, missing, leaders, pods=not size)
+        domains = self._leader_first(domains, plain, with_leader, missing, leaders)
         served: list[int] = []
         for at in range(len(domains)):
             figure = with_leader if leaders > 0 else plain
@@ -180,10 +181,8 @@ class Search:
         return min(able, key=figure.__getitem__) if able else domains[0]
 
     def _plain(self, domains: Iterable[int]) -> list[int]:
-        slices, pods = self._figures.slices, self._figures.pods
-        if self._wanted.least_free:
-            return [each[2] for each in sorted([(slices[one], pods[one], one) for one in domains])]
-        return [each[2] for each in sorted([(-slices[one], pods[one], one) for one in domains])]
+        slices, pods, sign = self._figures.slices, self._figures.pods, 1 if self._wanted.least_free else -1
+        return [each[2] for each in sorted([(sign * slices[one], pods[one], one) for one in domains])]
 
     def _with_leader_first(self, domains: Iterable[int]) -> list[int]:
         if not self._leaders:
@@ -195,17 +194,16 @@ class Search:
         )
 
     def _leader_first(
-        self, domains: list[int], missing: int, leaders: int, *, pods: bool = False
+        self, domains: list[int], plain: list[int], with_leader: list[int], missing: int, leaders: int
     ) -> list[int]:
         """Moves the leader's domain to the front: the first that leaves enough capacity for the others."""
-        figures = self._figures
         if leaders < 1 or len(domains) < 2:
             return domains
-        plain, with_leader = (
-            (figures.pods, figures.pods_with) if pods else (figures.slices, figures.slices_with)
-        )
         total = sum(plain[domain] for domain in domains)
         for at, domain in enumerate(domains):
-            if figures.leaders[domain] >= leaders and total - plain[domain] + with_leader[domain] >= missing:
+            if (
+                self._figures.leaders[domain] >= leaders
+                and total - plain[domain] + with_leader[domain] >= missing
+            ):
                 return [domain, *domains[:at], *domains[at + 1 :]]
         return domains
