@@ -40,7 +40,7 @@ from harness_plugins.kueue.rules.entry import (
 )
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.nomination import Nominates
-from harness_plugins.kueue.rules.preemption import add_up, fits
+from harness_plugins.kueue.rules.preemption import fits
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.amounts import Amounts
@@ -273,13 +273,15 @@ class AdmissionCycle:
         if not (victims or targets):
             return fits(tree, node, assignment.usage, borrowing=True)
         others = [target.workload for target in targets if target.workload not in victims]
-        used = self._snapshot.used_by_victims(tree.root[node]).items()
-        gone = [(queue, amounts.items()) for queue, amounts in chain(used, add_up(others, {}).items())]
-        for queue, amounts in gone:
-            tree.refund(queue, amounts)
+        usage = tree.usage
+        if victims:
+            tree.usage = self._snapshot.usage_without_victims(tree.root[node])
+        for each in others:
+            tree.refund(each.cluster_queue.node, each.usage)
         enough = fits(tree, node, assignment.usage, borrowing=True)
-        for queue, amounts in gone:
-            tree.charge(queue, amounts)
+        for each in others:
+            tree.charge(each.cluster_queue.node, each.usage)
+        tree.usage = usage
         return enough
 
     def _has_place(self, assignment: Assignment) -> bool:

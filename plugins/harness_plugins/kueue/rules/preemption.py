@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeAlias, final
+from typing import NamedTuple, Protocol, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share
@@ -176,25 +176,6 @@ def restore(tree: QuotaTree, targets: Iterable[Target], cells: Sequence[int] | N
     """Puts back the targets of a search (upstream's restoreSnapshot). `cells` is the same as for `remove`."""
     for target in targets:
         put_back(tree, target.workload, cells)
-
-
-UsedByQueue: TypeAlias = dict[int, dict[int, int]]
-"""What workloads use in each queue: quantities by flavor-resource, by the node of the queue.
-
-A caller can refund or charge these sums instead of the usage of one workload after another.
-"""
-
-
-def add_up(workloads: Iterable[Workload], found: UsedByQueue) -> UsedByQueue:
-    """Adds the usage of the workloads to `found`, and returns `found`."""
-    for workload in workloads:
-        node = workload.cluster_queue.node
-        total = found.get(node)
-        if total is None:
-            total = found[node] = {}
-        for cell, amount in workload.usage:
-            total[cell] = total.get(cell, 0) + amount
-    return found
 
 
 def fill_back(

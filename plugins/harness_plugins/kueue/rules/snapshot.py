@@ -7,9 +7,9 @@ itself is charged, and restored at the end of the cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeVar, final
 
-from harness_plugins.kueue.rules.preemption import UsedByQueue, add_up
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.holders import Holders
@@ -41,7 +41,9 @@ class Snapshot:
         self._cache = cache
         self.reserved: list[Reservation] = []
         self.victims: dict[int, dict[Workload, Workload]] = {}
-        self._used: dict[int, UsedByQueue] = {}  # for each tree, what its victims use
+        # For each tree, the usage without its victims, with the numbers of reservations and victims by then.
+        self._without_victims: dict[int, tuple[list[int], int, int]] = {}
+        self._lowers = False  # whether a reservation is negative
         # For each tree, the queues with victims, and who holds their quota when the victims are gone.
         self._left: dict[int, dict[int, Holders]] = {}
 
@@ -50,7 +52,6 @@ class Snapshot:
         root = preemptor.cluster_queue.root
         known = self.victims.setdefault(root, {})
         fresh = [each for each in victims if each not in known]
-        add_up(fresh, self._used.setdefault(root, {}))
         left = self._left.setdefault(root, {})
         for victim in fresh:
             node = victim.cluster_queue.node
@@ -60,16 +61,15 @@ class Snapshot:
             left[node].remove_holder(victim)
         known.update(dict.fromkeys(victims, preemptor))
 
-    def used_by_victims(self, root: int) -> UsedByQueue:
-        """Returns the usage of the victims in a tree."""
-        return self._used.get(root, {})
-
     def reserve(self, workload: Workload, amounts: Amounts, places: Sequence[Placed]) -> None:
         """Reserves quota and places for an entry until the cycle ends."""
         self._cache.tree.charge(workload.cluster_queue.node, amounts)
         for placed in places:
             placed.charge()
         self.reserved.append(Reservation(workload, amounts, places))
+        if any(amount < 0 for _, amount in amounts):
+            self._lowers = True
+            self._without_victims.clear()
 
     def end(self) -> None:
         """Releases all reservations."""
@@ -93,17 +93,35 @@ class Snapshot:
 
     def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
         """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
-        cache, used, left = self._cache, self.used_by_victims(root), self._left.get(root, {})
+        cache, left = self._cache, self._left.get(root, {})
         places = [placed for victim in self.gone(root) for placed in victim.placed]
-        for node, amounts in used.items():
-            cache.tree.refund(node, amounts.items())
         cache.exchange_holders(left)
         for placed in places:
             placed.refund()
+        usage, before = cache.tree.usage, cache.tree.usage.copy()
+        usage[:] = self.usage_without_victims(root)
         answer = ask()
-        for node, amounts in used.items():
-            cache.tree.charge(node, amounts.items())
+        usage[:] = before
         cache.exchange_holders(left)
         for placed in places:
             placed.charge()
         return answer
+
+    def usage_without_victims(self, root: int) -> list[int]:
+        """Returns the usage of the quota tree as if this cycle's victims in one tree of cohorts were gone.
+
+        The usage is up to date with later reservations and victims, because the order of charges and refunds
+        makes no difference. Only negative reservations have to be charged first.
+        """
+        tree, victims = self._cache.tree, self.victims.get(root, {})
+        known = self._without_victims.get(root)
+        usage, reserved, number = known or (tree.usage.copy(), len(self.reserved), 0)
+        now, tree.usage = tree.usage, usage
+        for workload, amounts, _ in self.reserved[reserved:]:
+            tree.charge(workload.cluster_queue.node, amounts)
+        for victim in islice(victims, number, None):
+            tree.refund(victim.cluster_queue.node, victim.usage)
+        tree.usage = now
+        if not self._lowers:
+            self._without_victims[root] = usage, len(self.reserved), len(victims)
+        return usage

@@ -159,7 +159,7 @@ class KeptNominations:
             return self._stirs(workload, known[0])
         self._forget_order()
         touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
-        touched.update(snapshot.used_by_victims(queue.root))
+        touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
         self._oracles.in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
         found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
         self._oracles.in_vain = unknown
