@@ -240,6 +240,16 @@ def test_manifests_without_work_leave_the_run_as_it_is(replay: Callable[..., Run
     assert "at_start" not in replay(cluster(done), 0).info["settings"]
 
 
+def test_a_workload_whose_deletion_has_begun_has_ended(replay: Callable[..., Run]) -> None:
+    """Kueue stops its job and removes it, so it neither holds quota nor waits for it."""
+    holds, waits = workload("holds", -5, -4, cpu=8), workload("waits", -3)
+    for each in (holds, waits):
+        each["metadata"]["deletionTimestamp"] = at(-1)
+    run = replay(cluster(holds, waits), 0, at_start="dump")
+    assert began(run) == {"j0": (0, 0)}
+    assert any("harness treats the workload as ended" in each for each in run.info["cluster"]["warnings"])
+
+
 def test_a_plugin_that_does_not_take_them_over_is_told_of(replay: Callable[..., Run]) -> None:
     """Also of those that would come later."""
     run = replay(cluster(workload("new", 1)), 0, 2, plugin="none")

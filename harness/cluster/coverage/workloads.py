@@ -21,7 +21,11 @@ _METADATA: list[Row] = [
 ]
 
 WORKLOAD = Coverage(
-    metadata(namespaced=True, counts=("creationTimestamp", "ownerReferences", "uid")),
+    metadata(namespaced=True, stays=False, counts=("creationTimestamp", "ownerReferences", "uid")),
+    assumed(
+        "harness treats the workload as ended, because Kueue stops its job and removes it",
+        "metadata.deletionTimestamp",
+    ),
     OWNERS,
     modelled("metadata.labels{kueue.x-k8s.io/job-uid}"),
     _METADATA,

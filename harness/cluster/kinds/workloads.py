@@ -110,6 +110,7 @@ class Workload(Value):
         ended: the number of further ended pods in each pod set. These pods need no node, but they keep their
             quota until `reclaimable` includes them.
         unready: the admission checks that are not ready.
+        deleted: whether the Workload's deletion has begun. Kueue then stops its job and removes the Workload.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Workload(Value):
     began: int | None = field(default=None, metadata=NEWER)
     ended: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
     unready: tuple[CheckState, ...] = field(default=(), metadata=NEWER)
+    deleted: bool = field(default=False, metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -152,8 +154,8 @@ class Workload(Value):
 
     @property
     def finished(self) -> bool:
-        """True if the workload has ended."""
-        return self.is_true("Finished")
+        """True if the workload has ended, or if its deletion has begun."""
+        return self.deleted or self.is_true("Finished")
 
     @property
     def takes_part(self) -> bool:
@@ -212,6 +214,7 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         requeue_at=read_time(requeue, "requeueAt"),
         deadline=_deadline(spec),
         unready=tuple(_unready(status)),
+        deleted="deletionTimestamp" in more,
     )
 
 
