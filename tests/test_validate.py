@@ -226,6 +226,9 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     assert document["findings"][0]["kind"] == "late"
     assert document["calibration"]["startup"] == MINUTE
     assert document["use"]["rows"][0][0] <= HOUR
+    assert called([*line, "--json", "-q", "--window", "0d..1d"]) == 0
+    first_day = validation.pairs.filter(pl.col("submit") < DAY).height
+    assert json.loads(capsys.readouterr().out)["errors"]["jobs"] == first_day < 300
     assert called([*line, "-p", "recorded"]) == 2
     assert "not a simulation" in capsys.readouterr().err
     write(tmp_path / "bare.parquet", jobs_of(5, 1, 1, 0.5))

@@ -10,6 +10,7 @@ import click
 
 from harness.base.errors import OptionError
 from harness.base.text import counted, printable
+from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
@@ -21,6 +22,7 @@ from harness.cli.screen import fold, tell, terminal_width
 if TYPE_CHECKING:
     from harness.runs.request import Request
     from harness.runs.settings import Given
+    from harness.trace.calibration import Calibration
 
 
 @click.command(
@@ -47,6 +49,7 @@ Examples:
     help="Write a table of events with the outages and lower quotas that the command found. Also print how "
     "much of the error in waits these events explain.",
 )  # fmt: skip
+@calibrated(cluster=True)
 @click.option("--reader", metavar="NAME", help="Format of the trace. [default: by its suffix or first bytes]")
 @kept
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
@@ -58,6 +61,7 @@ def validate(
     cluster: Path | None,
     name: str | None,
     settings: tuple[str, ...],
+    calibration: Calibration,
     calibrate: bool,
     write_events: Path | None,
     reader: str | None,
@@ -82,8 +86,8 @@ def validate(
     if write_events is not None:
         check_name(write_events)
     plugins = loaded_plugins(ctx)
-    opened = api.read_trace(trace, plugins, None, reader=reader)
-    world = api.read_cluster(cluster, opened)
+    opened = calibration.of_trace(api.read_trace(trace, plugins, None, reader=reader))
+    world = api.read_cluster(cluster, opened, calibration)
     spec = plugins.policy(name or api.default_plugin(world))
     if spec.record:
         raise OptionError(
