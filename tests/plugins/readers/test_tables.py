@@ -221,6 +221,13 @@ def packed(text: str) -> dict[str, bytes]:
 PACKED = ("t.tsv.gz", "t.tsv.bz2", "t.tsv.xz", "t.tsv.zst")
 
 
+@pytest.mark.parametrize("mark", ["\t", ";", "|"])
+def test_a_mapping_need_not_name_the_delimiter(mark: str, made: Make) -> None:
+    """A first line without a comma has another one; a comma in a cell is no delimiter then."""
+    rows = "id,submitted,ran,part\na,0,60,q\n".replace(",", mark) + f"b{mark}5{mark}60{mark}x,y\n"
+    assert made(rows.encode(), name="t.csv")["queue"].to_list() == ["q", "x,y"]
+
+
 @pytest.mark.parametrize("name", PACKED)
 def test_a_packed_file_that_is_cut_off_is_named(name: str, made: Make) -> None:
     """As what it is, and never read in part."""

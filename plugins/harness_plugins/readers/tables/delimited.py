@@ -19,18 +19,19 @@ from harness_plugins.readers.tables.parts import Part, Pick
 _BLOCK = 1 << 24
 _LISTED = 1000
 _TABS = (".tsv", ".tab")
+_OTHERS = ("\t", ";", "|")
 
 
 def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
     """Reads the wanted columns of delimited text.
 
-    `pick` chooses the columns to read. A `delimiter` of "" means a tab in files with tabs, and a comma
-    otherwise. Without a header line (`header`), the names are numbers that start at 1.
+    `pick` chooses the columns to read. A `delimiter` of "" means the delimiter that the first line seems to
+    have. Without a header line (`header`), the names are numbers that start at 1.
 
     Raises:
         TraceError: a name is repeated, a row has too few or too many cells, or the content is not text.
     """
-    delimiter = delimiter or ("\t" if any(each in _TABS for each in path.suffixes) else ",")
+    delimiter = delimiter or _likely(path, data)
     _check_text(path, data)
     names = column_names(path, data, delimiter, header=header)
     wanted = pick(names)
@@ -71,6 +72,15 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
     return Part(
         cells.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in wanted), names
     )
+
+
+def _likely(path: Path, data: bytes) -> str:
+    """Returns a tab for a file of tabs, else a comma; if the first line lacks it, the most frequent mark."""
+    usual = "\t" if any(each in _TABS for each in path.suffixes) else ","
+    first = data.lstrip().partition(b"\n")[0]
+    if usual.encode() in first:
+        return usual
+    return max((usual, *_OTHERS), key=lambda each: first.count(each.encode()))
 
 
 def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> list[str]:
