@@ -17,9 +17,10 @@ from harness.analysis.report import Figure, Table
 from harness.analysis.validation import Validation
 from harness.analysis.validation.calibrate import calibrate
 from harness.analysis.validation.errors import errors_of
-from harness.analysis.validation.findings import LATE, LESS, Finding
+from harness.analysis.validation.findings import EVICTIONS, LATE, LESS, Finding
 from harness.analysis.validation.text import text
 from harness.base.units import DAY, HOUR, MINUTE, SECOND
+from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.runs.request import Request
 from harness.trace.trace import open_trace
@@ -205,6 +206,21 @@ def test_more_than_there_was_is_named(tmp_path: Path) -> None:
     found = validation.findings[0]
     assert (found.kind, found.object, found.name, found.capacity) == ("more", "whole", "all", 20_000)
     assert "the capacity was larger then" in validation.told(found)
+
+
+def test_preemptions_that_only_the_record_has_are_named(tmp_path: Path) -> None:
+    """They explain the largest differences if nothing else does."""
+    base = {"duration": HOUR, "queue": "a", "request.cpu": 1000, "pool": None}
+    rows = [{**base, "job_id": f"j{n}", "submit_time": n * SECOND, "priority": n // 8} for n in range(16)]
+    record = validated(tmp_path, rows, cluster_of({"a": 8}, {})).recorded
+    manifests = json.loads(json.dumps(cluster_of({"a": 8}, {}).manifests).replace("LowerPriority", "Never"))
+    never, trace = cluster_from(manifests, "never"), tmp_path / "record.parquet"
+    simulated = harness.replay(trace, plugin="kueue-classic", cluster=never, output=tmp_path)
+    validation = Validation(open_trace(trace, PLUGINS), never, record, simulated)
+    found = the_only(validation.findings)
+    assert (found.kind, found.amount) == (EVICTIONS, 8)
+    assert validation.told(found).startswith("the record has 8 evictions, and the simulation 0: ")
+    assert all(each.because for each in validation.largest())
 
 
 def test_the_command_prints_tables_json_and_where_the_runs_are(

@@ -1,4 +1,4 @@
-"""Finds reasons why a record differs from a simulation: less or more capacity than assumed, or late starts.
+"""Finds reasons why a record differs from a simulation: capacity, late starts, or other evictions.
 
 The module assumes a scheduler that leaves nothing idle. If a job waits during a whole span although its
 requests seem free, some of the capacity was missing. The missing amount is at most what seemed free at the
@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.analysis.validation.load import Amounts, Bins, Held, Level, Tag, above, levels, waiting
+from harness.analysis.validation.load import Amounts, Bins, Held, Level, Tag, above, levels, together, waiting
 from harness.analysis.validation.objects import (
     NODES,
     QUEUE,
@@ -28,6 +28,7 @@ from harness.analysis.validation.objects import (
     use_of,
 )
 from harness.analysis.validation.pieces import IN_PIECES, Pieces
+from harness.base.text import counted
 from harness.base.units import MINUTE, SECOND, format_duration, short_amount
 from harness.runs.run import Run
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from harness.cluster.model import Cluster
     from harness.trace.trace import Trace
 
-LESS, MORE, LATE = "less", "more", "late"
+LESS, MORE, LATE, EVICTIONS = "less", "more", "late", "evictions"
 
 # Each threshold separates planted faults of known size from no fault: tests/test_validation_thresholds.py.
 _SLACK = 5 * MINUTE
@@ -56,6 +57,8 @@ _LEAST_LATE = 2 * SECOND
 """The smallest delay of starts that records in whole seconds cannot explain."""
 _SURE = 20
 """Late starts are a finding only if at least this many jobs start immediately in the simulation."""
+_TIMES_MORE = 2
+"""Evictions are a finding if there are at least this many times as many in one of both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,15 @@ class Finding:
     """A reason why a record differs from a simulation.
 
     Attributes:
-        kind: `less` or `more` capacity than in the manifests, or `late` starts.
-        object: the kind of object with the capacity: `queue`, `nodes`, `whole`; "" for late starts.
+        kind: `less` or `more` capacity than in the manifests, `late` starts, or other `evictions`.
+        object: the kind of object with the capacity: `queue`, `nodes`, `whole`; "" for other findings.
         name: the object's name.
-        resource: the resource with less or more capacity; "" for late starts.
-        amount: how much less or more, in the resource's unit; for late starts in microseconds.
-        capacity: the capacity in the manifests; 0 for late starts.
+        resource: the resource with less or more capacity; "" for other findings.
+        amount: how much less or more, in the resource's unit; for late starts in microseconds, and for
+            evictions their number.
+        capacity: the capacity in the manifests; 0 for other findings.
         start, end: the period, in microseconds since the origin.
-        evidence: how many spans of time, or jobs, show the difference.
+        evidence: how many spans of time, jobs or evictions show the difference.
         told: the finding as a sentence, with the placeholders `{start}` and `{end}` for the times.
     """
 
@@ -102,11 +106,14 @@ class Finding:
 def findings_of(
     trace: Trace, cluster: Cluster, recorded: Run, simulated: Run, pairs: pl.DataFrame
 ) -> list[Finding]:
-    """Returns all findings, the most important first: late starts, then capacity by weight."""
+    """Returns all findings, the most important first: late starts, then capacity by weight.
+
+    Evictions follow from other causes, too, so they are a finding only if there is no other.
+    """
     late = list(_late(pairs, recorded))
     resources = tuple(name for name in recorded.resources if name in recorded.capacity)
     if not resources:
-        return late
+        return late or list(_evictions(pairs, recorded))
     objects = objects_of(trace, cluster, recorded)
     bins = Bins.of(recorded.window)
     slack = _SLACK + 2 * (late[0].amount if late else 0)
@@ -116,7 +123,8 @@ def findings_of(
         look = _Look(place, *worlds)
         found += [*look.missing(), *look.beyond()]
     alone = {each.name for each in objects.several if each.kind == QUEUE}
-    return late + sorted(_attributed(found, alone), key=lambda each: (-each.weight, each.start, each.name))
+    found = sorted(_attributed(found, alone), key=lambda each: (-each.weight, each.start, each.name))
+    return [*late, *found] or list(_evictions(pairs, recorded))
 
 
 def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
@@ -140,6 +148,20 @@ def _late(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
         "ready, or victims may take that long to terminate"
     )
     yield Finding(LATE, "", "", "", late, 0, *run.window, len(ordered), sentence)
+
+
+def _evictions(pairs: pl.DataFrame, run: Run) -> Iterator[Finding]:
+    """Yields a finding if either the record or the simulation has far more evictions than the other."""
+    ours, theirs = int(pairs["recorded_evictions"].sum()), int(pairs["simulated_evictions"].sum())
+    more = abs(ours - theirs)
+    if more < _EVIDENCE or max(ours, theirs) < _TIMES_MORE * min(ours, theirs):
+        return
+    sentence = (
+        f"the record has {counted(ours, 'eviction')}, and the simulation {theirs:,}: a job that makes way in "
+        "only one of them changes the waits of other jobs. Compare the priorities and preemption policies "
+        "of the manifests with those of the recorded scheduler"
+    )
+    yield Finding(EVICTIONS, "", "", "", more, 0, *run.window, more, sentence)
 
 
 class _World:
@@ -332,7 +354,7 @@ class _Look:
             limit = self._limits[at]
             every = self._recorded.levels[self._place]
             over = [number for number, level in enumerate(every) if level.most[at] > limit]
-            for period in _together(over):
+            for period in together(over):
                 most = max(every[number].most[at] for number in period)
                 start, end = self._bins.begin(period[0]), self._bins.begin(period[-1] + 1)
                 used, has = short_amount(resource, most), short_amount(resource, limit)
@@ -367,21 +389,6 @@ class _Look:
             period.append(number)
         if len(period) >= _EVIDENCE:
             yield period
-
-
-def _together(numbers: list[int]) -> Iterator[list[int]]:
-    """Yields groups of spans that are at most a day apart."""
-    period: list[int] = []
-    for number in numbers:
-        if period and number - period[-1] > _GAP:
-            yield period
-            period = []
-        period.append(number)
-    if period:
-        yield period
-
-
-_GAP = 24
 
 
 def _attributed(found: list[Finding], alone: Collection[str]) -> list[Finding]:

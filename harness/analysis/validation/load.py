@@ -147,3 +147,18 @@ def waiting(
             present.subtract(gone)
             present = +present
         yield sorted(present)
+
+
+_GAP = 24
+
+
+def together(numbers: list[int]) -> Iterator[list[int]]:
+    """Yields groups of spans that are at most a day apart, given the numbers of the spans."""
+    period: list[int] = []
+    for number in numbers:
+        if period and number - period[-1] > _GAP:
+            yield period
+            period = []
+        period.append(number)
+    if period:
+        yield period
