@@ -122,6 +122,19 @@ def test_every_field_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize(("policy", "now"), [("None", "Hold"), ("HoldAndDrain", "HoldAndDrain")])
+def test_a_queue_whose_deletion_has_begun_is_held(policy: str, now: str) -> None:
+    """Kueue calls it inactive, and a LocalQueue as well; null is no time."""
+    both = [queue(stopPolicy=policy), local_queue("l", "default", "q", stopPolicy=policy)]
+    for time, stops in ((None, policy), ("2026-01-01T00:00:00Z", now)):
+        for each in both:
+            each["metadata"]["deletionTimestamp"] = time
+        cluster = cluster_from([FLAVOR, *both], "test")
+        stopped = (*cluster.cluster_queues.values(), *cluster.local_queues.values())
+        assert [each.stop_policy for each in stopped] == [stops, stops]
+    assert sum("as if its stopPolicy was Hold" in each for each in cluster.warnings) == 2
+
+
 def test_both_api_versions_of_a_queue_are_equal() -> None:
     """v1beta1 says `cohort`, `Borrow` and `Preempt`; the objects are the same."""
     old = queue(

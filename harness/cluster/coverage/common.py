@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.cluster.coverage.verdicts import Row, assumed, harmless, modelled
 
 _NOTED = "an API server or a tool records it, and no scheduler reads it"
+_STAYS = "the object stays in the cluster, although its deletion has begun"
 CONTROLLERS = "a controller derives it from fields that harness reads"
 
 _NOTES = (
@@ -18,7 +19,7 @@ def metadata(
     named: bool = True,
     namespaced: bool = False,
     labels: bool = False,
-    stays: bool = True,
+    deleted: str = _STAYS,
     counts: tuple[str, ...] = (),
 ) -> list[Row]:
     """Returns verdicts on the fields of an object's metadata.
@@ -28,7 +29,7 @@ def metadata(
             exist.
         namespaced: whether the object belongs to a namespace.
         labels: whether all labels of the object matter.
-        stays: whether the object's deletion timestamp is ignored.
+        deleted: what harness assumes about an object whose deletion has begun, or "" for no assumption.
         counts: further fields that matter.
     """
     return [
@@ -44,14 +45,7 @@ def metadata(
             else harmless("nothing selects objects of this kind by their labels", "metadata.labels")
         ),
         *harmless("nothing reads the annotations of this kind of object", "metadata.annotations"),
-        *(
-            assumed(
-                "the object stays in the cluster, although its deletion has begun",
-                "metadata.deletionTimestamp",
-            )
-            if stays
-            else ()
-        ),
+        *(assumed(deleted, "metadata.deletionTimestamp") if deleted else ()),
         *modelled(*(f"metadata.{name}" for name in counts)),
         *harmless(
             _NOTED, "apiVersion", "kind", *(f"metadata.{name}" for name in _NOTES if name not in counts)

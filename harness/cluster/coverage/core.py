@@ -102,7 +102,7 @@ def _device_request(path: str) -> list[Row]:
 
 
 CLAIM_TEMPLATE = Coverage(
-    metadata(namespaced=True, stays=False),
+    metadata(namespaced=True, deleted=""),
     harmless("the object's content has an effect until the object is gone", "metadata.deletionTimestamp"),
     harmless("it selects claims, and a replay does not select claims", "spec.metadata"),
     harmless("a name identifies one request of a claim", f"{_REQUEST}.name"),

@@ -17,6 +17,8 @@ _QUOTAS: list[Row] = modelled(
 )
 _WEIGHT: list[Row] = modelled("spec.fairSharing.weight")
 
+_HELD = "harness treats the queue as if its stopPolicy was Hold, because Kueue admits no more jobs to it"
+
 RESOURCE_FLAVOR = Coverage(
     metadata(),
     modelled("spec.nodeLabels{}"),
@@ -28,7 +30,7 @@ RESOURCE_FLAVOR = Coverage(
 TOPOLOGY = Coverage(metadata(), modelled("spec.levels[].nodeLabel"))
 
 CLUSTER_QUEUE = Coverage(
-    metadata(),
+    metadata(deleted=_HELD),
     STATUS,
     _QUOTAS,
     _WEIGHT,
@@ -52,7 +54,7 @@ CLUSTER_QUEUE = Coverage(
 COHORT = Coverage(metadata(), STATUS, _QUOTAS, _WEIGHT, modelled("spec.parent", "spec.parentName"))
 
 LOCAL_QUEUE = Coverage(
-    metadata(namespaced=True),
+    metadata(namespaced=True, deleted=_HELD),
     STATUS,
     _WEIGHT,
     modelled(

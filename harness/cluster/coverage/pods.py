@@ -215,7 +215,7 @@ POD = Coverage(
     metadata(
         namespaced=True,
         labels=True,
-        stays=False,
+        deleted="",
         counts=("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"),
     ),
     OWNERS,

@@ -21,10 +21,10 @@ _METADATA: list[Row] = [
 ]
 
 WORKLOAD = Coverage(
-    metadata(namespaced=True, stays=False, counts=("creationTimestamp", "ownerReferences", "uid")),
-    assumed(
-        "harness treats the workload as ended, because Kueue stops its job and removes it",
-        "metadata.deletionTimestamp",
+    metadata(
+        namespaced=True,
+        deleted="harness treats the workload as ended, because Kueue stops its job and removes it",
+        counts=("creationTimestamp", "ownerReferences", "uid"),
     ),
     OWNERS,
     modelled("metadata.labels{kueue.x-k8s.io/job-uid}"),

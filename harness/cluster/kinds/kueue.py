@@ -70,11 +70,17 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
         read_selector(selector) if "namespaceSelector" in spec else None,
         _preemption(spec.child("preemption")),
         _fungibility(spec.child("flavorFungibility"), first_beta=first_beta),
-        spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+        _stop_policy(fields),
         "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
         _checks(spec),
     )
     draft.cluster_queues.add(name, queue, fields)
+
+
+def _stop_policy(fields: Fields) -> str:
+    """Returns the stop policy of a queue. Kueue holds a queue whose deletion has begun."""
+    policy = fields.child("spec").choice("stopPolicy", _STOP_POLICIES, "None")
+    return "Hold" if policy == "None" and "deletionTimestamp" in fields.child("metadata") else policy
 
 
 def read_cohort(fields: Fields, draft: Draft) -> None:
@@ -95,7 +101,7 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
         metadata.name,
         metadata.namespace,
         spec.string("clusterQueue", required=True),
-        spec.choice("stopPolicy", _STOP_POLICIES, "None"),
+        _stop_policy(fields),
         _weight(spec),
         _consumed(fields.child("status")),
     )
