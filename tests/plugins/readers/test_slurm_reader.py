@@ -644,6 +644,7 @@ def test_times_are_those_of_the_zone_that_is_named(read_text: Read) -> None:
     assert row["submit_time"] == datetime(2026, 10, 24, 22, 30, tzinfo=UTC)
     assert row["duration"].total_seconds() == 20 * 60
     assert any("2 times are in an hour that Europe/Berlin repeats or skips" in note for note in trace.notes)
+    assert "times have no zone and are taken as local times of Europe/Berlin" in trace.notes
     with pytest.raises(OptionError, match="is not a known time zone"):
         read_text(dump(times), timezone="Mars")
 

@@ -58,10 +58,8 @@ def _many(jobs: Sequence[Job], holds: Callable[[Job], object], says: str) -> Ite
 def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) -> Iterator[str]:
     zone = options["timezone"]
     if clock.local:
-        yield (
-            f"times have no zone and are taken as local times of {zone}: give sacct's zone with "
-            "--set timezone=ZONE, or run sacct with SLURM_TIME_FORMAT=%s"
-        )
+        remedy = ": give sacct's zone with --set timezone=ZONE, or run sacct with SLURM_TIME_FORMAT=%s"
+        yield (f"times have no zone and are taken as local times of {zone}{remedy if zone == 'UTC' else ''}")
     if clock.doubtful:
         yield (
             f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips. They are read with the "
@@ -169,7 +167,7 @@ def _about_runs(
     yield from _many(
         jobs,
         lambda job: any(run.resized for run in job.chain.runs),
-        "were resized while running: during the whole run, they have the resources of the run's first row",
+        "were resized while running, with the resources of the run's first row during the whole run",
     )
     reused = _count(jobs, lambda job: job.chain.again)
     if reused:
