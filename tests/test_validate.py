@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -251,6 +252,37 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     line[1] = str(tmp_path / "bare.parquet")
     assert called(line) == 2
     assert "recorded_start" in capsys.readouterr().err
+
+
+def test_work_of_the_manifests_is_in_neither_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also if it was created while the jobs of the record ran, as in a dump and its own history."""
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [
+        {"job_id": f"j{number}", "submit_time": begin + timedelta(hours=number), "queue": "a"}
+        for number in range(3)
+    ]
+    frame = pl.DataFrame(rows).with_columns(
+        pl.lit(timedelta(hours=1)).alias("duration"),
+        pl.lit(1000).alias("request.cpu"),
+        recorded_start="submit_time",
+        recorded_end=pl.col("submit_time") + timedelta(hours=1),
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    pods = [{"template": {"spec": {"containers": [{"resources": {"requests": {"cpu": 1}}}]}}}]
+    workload = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": "w", "namespace": "default", "creationTimestamp": "2026-01-01T01:00:00Z"},
+        "spec": {"queueName": "a", "podSets": pods},
+    }
+    manifests = [*cluster_of({"a": 8}, {}).manifests, workload]
+    (tmp_path / "c.yaml").write_text(dump_yaml(manifests))
+    line = ["validate", str(tmp_path / "t.parquet"), "--cluster", str(tmp_path / "c.yaml")]
+    assert called([*line, "-p", "kueue-classic", "-o", str(tmp_path / "runs")]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("close: ")
+    assert "kueue-classic: 3 jobs" in told.err
+    assert "note: both runs leave out the Workloads and Pods of the manifests" in told.err
 
 
 def test_a_report_with_a_record_draws_simulated_against_recorded_waits(tmp_path: Path) -> None:

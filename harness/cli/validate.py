@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -87,7 +88,8 @@ def validate(
         check_name(write_events)
     plugins = loaded_plugins(ctx)
     opened = calibration.of_trace(api.read_trace(trace, plugins, None, reader=reader))
-    world = api.read_cluster(cluster, opened, calibration)
+    manifests = api.read_cluster(cluster, opened, calibration)
+    world = replace(manifests, workloads=(), pods=())  # the record has no work of the manifests
     spec = plugins.policy(name or api.default_plugin(world))
     if spec.record:
         raise OptionError(
@@ -112,6 +114,8 @@ def validate(
             tell(line)
         for sentence in dict.fromkeys([*world.assumed, *plans[1].assumed, *plans[1].warnings]):
             tell(f"note: {sentence}")
+        if manifests.workloads or manifests.pods:
+            tell("note: both runs leave out the Workloads and Pods of the manifests")
     how = How(None, command_line(ctx), quiet)
     runs = carried_out(requests, plans, plugins, how, jobs=count_jobs(opened.frame))
     validation = Validation(opened, world, *runs)
