@@ -18,6 +18,7 @@ from report_runs import write
 
 import harness
 from harness.analysis.explanation.clock import Clock
+from harness.analysis.metrics.levels import holders
 from harness.analysis.report import (
     Block,
     Cell,
@@ -283,6 +284,26 @@ def test_hours_waited_are_those_of_the_jobs_that_both_runs_have_and_took(tmp_pat
         assert all(each["state"].is_in(["rejected"]).any() for each in jobs)
         shown = [cell.text if isinstance(cell, Cell) else cell for cell in row[1:]]
         assert shown[: len(chosen)] == [number(wait / HOUR) for wait in waits] == told
+
+
+def test_a_run_may_lack_the_queues_of_another_run(tmp_path: Path) -> None:
+    """As a window of the trace does, or a plugin that takes over other work of the manifests."""
+    rows = [{"submit_time": 1800 * number, "queue": "aab"[number], "duration": 3000} for number in range(3)]
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(small_clusters.queues({"a": {"cpu": "1"}, "b": {"cpu": "1"}}))
+    runs = [
+        harness.replay(
+            write(tmp_path / "trace.parquet", rows),
+            cluster=cluster,
+            calibration=Calibration.parse(window=window),
+            label=window or "whole",
+            output=tmp_path / "results",
+        )
+        for window in (None, "0s..1h")
+    ]
+    names = [[each.name for each in holders(run)] for run in runs]
+    assert names == [["a", "b"], ["a"]]
+    assert {"waiting", "gantt"} <= {*chapters(harness.make_report(runs, gantt="0s..2h"))}
 
 
 def test_figures_say_which_jobs_they_are_of_where_runs_have_different_ones(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from harness.analysis.comparison import Comparison
 from harness.analysis.comparison.headlines import SHOWN
 from harness.analysis.comparison.table import Line, lines, says_something_new
 from harness.analysis.export.window import part_of
-from harness.analysis.metrics.levels import holders
+from harness.analysis.metrics.levels import holder_of_jobs, holders
 from harness.analysis.report import palette, series
 from harness.analysis.report.blocks import Key
 from harness.analysis.report.marks import Mark, marks_of
@@ -256,6 +256,11 @@ class Material:
     def places(self) -> Mapping[str, int]:
         """Maps the name of each quota, and of each queue without a quota, to the index of its lane."""
         return {holder: number for number, lane in enumerate(self.lanes) for holder in lane.holders}
+
+    def lanes_of_jobs(self, run: Run) -> pl.Series:
+        """Returns the index of each job's lane, in order of arrival."""
+        holders_of = holder_of_jobs(run).cast(pl.String)  # a run may lack the holders of other runs
+        return holders_of.replace_strict(list(self.places), list(self.places.values()), return_dtype=pl.Int32)
 
     @cached_property
     def held(self) -> list[list[float]]:

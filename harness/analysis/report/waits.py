@@ -9,7 +9,6 @@ from typing import NamedTuple
 import polars as pl
 
 from harness.analysis.metrics.arrivals import request_columns
-from harness.analysis.metrics.levels import holder_of_jobs
 from harness.analysis.metrics.waiting import job_times
 from harness.analysis.report.amounts import shown_in
 from harness.analysis.report.material import Material
@@ -62,10 +61,7 @@ def waits(material: Material) -> Waits:
 
     def of_lanes(run: Run) -> list[Waited]:
         times = _first_starts(run)
-        of_jobs = holder_of_jobs(run).gather(times["job"])
-        places = of_jobs.replace_strict(
-            list(material.places), list(material.places.values()), return_dtype=pl.Int32
-        )
+        places = material.lanes_of_jobs(run).gather(times["job"])
         table = pl.DataFrame({"place": places, "wait": times["first_start"]})
         parts = [_waited(table["wait"])] if len(names) > 1 else []
         return parts + [_waited(table.filter(place=place)["wait"]) for place in range(len(names))]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from harness.analysis.metrics.levels import holder_of_jobs
 from harness.analysis.report import palette
 from harness.analysis.report.charts import axes
 from harness.analysis.report.material import Material
@@ -32,9 +31,7 @@ def gantt(material: Material, shown: Sequence[pl.Series], part: Window, width: i
         jobs = every.with_row_index("job").filter(pl.col("job").is_in(rows.implode()))
         labels = axes.endings(jobs["job_id"], _LETTERS)
         names = pl.DataFrame({"job": jobs["job"].cast(pl.Int32), "name": pl.Series(labels, dtype=pl.String)})
-        lanes = holder_of_jobs(run).replace_strict(
-            list(material.places), list(material.places.values()), return_dtype=pl.Int32
-        )
+        lanes = material.lanes_of_jobs(run)
         stints = (
             run.micros("stints")
             .with_columns(pl.col("start", "end") + shift)
