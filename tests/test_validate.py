@@ -278,11 +278,13 @@ def test_work_of_the_manifests_is_in_neither_run(tmp_path: Path, capsys: pytest.
     manifests = [*cluster_of({"a": 8}, {}).manifests, workload]
     (tmp_path / "c.yaml").write_text(dump_yaml(manifests))
     line = ["validate", str(tmp_path / "t.parquet"), "--cluster", str(tmp_path / "c.yaml")]
-    assert called([*line, "-p", "kueue-classic", "-o", str(tmp_path / "runs")]) == 0
+    line += ["-p", "kueue-classic", "-o", str(tmp_path / "runs")]
+    assert called(line) == 0
     told = capsys.readouterr()
     assert told.out.startswith("close: ")
     assert "kueue-classic: 3 jobs" in told.err
     assert "note: both runs leave out the Workloads and Pods of the manifests" in told.err
+    assert called([*line, "--write-events", str(tmp_path / "e.csv"), "-q"]) == 0
 
 
 def test_a_report_with_a_record_draws_simulated_against_recorded_waits(tmp_path: Path) -> None:

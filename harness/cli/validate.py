@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -82,6 +81,7 @@ def validate(
     from harness.analysis.validation.capacity_events import explained
     from harness.analysis.validation.text import text
     from harness.cli.event_file import check_name, write
+    from harness.cluster.changes.remake import without_work
     from harness.trace.job_rows import count_jobs
 
     if write_events is not None:
@@ -89,7 +89,7 @@ def validate(
     plugins = loaded_plugins(ctx)
     opened = calibration.of_trace(api.read_trace(trace, plugins, None, reader=reader))
     manifests = api.read_cluster(cluster, opened, calibration)
-    world = replace(manifests, workloads=(), pods=())  # the record has no work of the manifests
+    world = without_work(manifests)  # the record does not have this work
     spec = plugins.policy(name or api.default_plugin(world))
     if spec.record:
         raise OptionError(
@@ -114,7 +114,7 @@ def validate(
             tell(line)
         for sentence in dict.fromkeys([*world.assumed, *plans[1].assumed, *plans[1].warnings]):
             tell(f"note: {sentence}")
-        if manifests.workloads or manifests.pods:
+        if world is not manifests:
             tell("note: both runs leave out the Workloads and Pods of the manifests")
     how = How(None, command_line(ctx), quiet)
     runs = carried_out(requests, plans, plugins, how, jobs=count_jobs(opened.frame))

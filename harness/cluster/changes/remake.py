@@ -43,6 +43,19 @@ def follows_manifests(cluster: Cluster) -> bool:
         return False
 
 
+def without_work(cluster: Cluster) -> Cluster:
+    """Returns the cluster without the Workloads and Pods of its manifests."""
+    if not (cluster.workloads or cluster.pods):
+        return cluster
+    kinds = [(each["apiVersion"].partition("/")[0], each["kind"]) for each in cluster.manifests]
+    rest = [
+        Document("", each)
+        for each, kind in zip(cluster.manifests, kinds, strict=True)
+        if kind not in (("v1", "Pod"), ("kueue.x-k8s.io", "Workload"))
+    ]
+    return remade(cluster, rest, cluster.source)
+
+
 def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Cluster:
     """Returns the cluster that documents describe, with the scale and the assumptions of another cluster.
 
