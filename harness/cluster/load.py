@@ -105,6 +105,7 @@ def cluster_of(
     complete: bool = True,
     webhooks: bool = True,
     kinds: Kinds = KINDS,
+    at_once: bool = False,
 ) -> Cluster:
     """Make the cluster that documents describe. See `cluster_from`.
 
@@ -116,6 +117,7 @@ def cluster_of(
             faults.
         webhooks: see `cluster_from`.
         kinds: see `cluster_from`.
+        at_once: whether the documents apply at one time, and lack the annotations with their own times.
 
     Raises:
         ClusterError: there are faults.
@@ -125,7 +127,7 @@ def cluster_of(
     brought: dict[Callable[[Draft], None], None] = {}
     items = [item for document in documents for item in unpacked(document, faults)]
     manifests = [item.content for item in items]
-    for item in items:
+    for item in () if at_once else items:
         check_names(item, faults)
     check_objects(items, faults)
     timed = [content for content in manifests if has_times(content)]

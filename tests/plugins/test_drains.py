@@ -116,6 +116,21 @@ def test_a_drain_evicts_who_is_there_and_nobody_comes_until_it_is_over(plugin: s
     assert f"100 finish {other}" in about(found, "finish")
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"apiVersion": KUEUE, "kind": "Topology", "spec": {"levels": [{"nodeLabel": "rack"}]}},
+        {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "c"}]}},
+    ],
+    ids=lambda each: each["kind"],
+)
+def test_a_node_is_drained_where_the_whole_cluster_is_read_again(beside: dict[str, Any]) -> None:
+    """Other objects may depend on the nodes; a drain is known although its times are gone by then."""
+    beside["metadata"] = {"name": "x"}
+    found = happened("kueue-classic", two(), changing(row("drain", 10, 30), budgets=(beside,)))
+    assert [each.split()[0] for each in about(found, "evict")] == ["10"]
+
+
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_a_drain_of_an_empty_node_is_a_cordon(plugin: str) -> None:
     """Both decide alike when nothing runs there."""

@@ -56,13 +56,15 @@ def without_work(cluster: Cluster) -> Cluster:
     return remade(cluster, rest, cluster.source)
 
 
-def remade(cluster: Cluster, documents: Iterable[Document], source: str) -> Cluster:
+def remade(cluster: Cluster, documents: Iterable[Document], source: str, *, at_once: bool = False) -> Cluster:
     """Returns the cluster that documents describe, with the scale and the assumptions of another cluster.
+
+    For `at_once`, see `harness.cluster.load.cluster_of`.
 
     Raises:
         ClusterError: the documents are faulty.
     """
-    made = cluster_of(documents, source, [])
+    made = cluster_of(documents, source, [], at_once=at_once)
     if cluster.assumed:
         made = replace(made, assumed=cluster.assumed)
     return scaled_cluster(made, cluster.scale)

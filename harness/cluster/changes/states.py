@@ -187,9 +187,8 @@ class States:
         key = tuple(sorted(self._texts.items()))
         if key not in self._read:
             documents = list(chain.from_iterable(self._present))
-            self._read[key] = State(
-                remade(self._cluster, documents, source), specs([each.content for each in documents])
-            )
+            cluster = remade(self._cluster, documents, source, at_once=True)
+            self._read[key] = State(cluster, specs([each.content for each in documents]))
         return self._read[key]
 
 
