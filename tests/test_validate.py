@@ -254,8 +254,10 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     assert "recorded_start" in capsys.readouterr().err
 
 
-def test_work_of_the_manifests_is_in_neither_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also if it was created while the jobs of the record ran, as in a dump and its own history."""
+def test_work_of_the_manifests_is_in_neither_run_and_changes_are_in_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if work was created while the jobs of the record ran, as in a dump and its own history."""
     begin = datetime(2026, 1, 1, tzinfo=UTC)
     rows = [
         {"job_id": f"j{number}", "submit_time": begin + timedelta(hours=number), "queue": "a"}
@@ -275,7 +277,9 @@ def test_work_of_the_manifests_is_in_neither_run(tmp_path: Path, capsys: pytest.
         "metadata": {"name": "w", "namespace": "default", "creationTimestamp": "2026-01-01T01:00:00Z"},
         "spec": {"queueName": "a", "podSets": pods},
     }
-    manifests = [*cluster_of({"a": 8}, {}).manifests, workload]
+    flavor, queue = cluster_of({"a": 8}, {}).manifests
+    late = {**queue, "metadata": {"name": "late", "annotations": {"harness/from": "1h"}}}
+    manifests = [flavor, queue, late, workload]
     (tmp_path / "c.yaml").write_text(dump_yaml(manifests))
     line = ["validate", str(tmp_path / "t.parquet"), "--cluster", str(tmp_path / "c.yaml")]
     line += ["-p", "kueue-classic", "-o", str(tmp_path / "runs")]

@@ -102,7 +102,7 @@ def validate(
         simulated = plugin == spec.name
         given: Given = {**choices, "at_start": "empty"}
         if not simulated:
-            given["startup"] = 0
+            given |= {"startup": 0, "ignore_events": True}  # changes of the cluster do not change a record
         return api.Request(
             opened, plugin=plugin, cluster=world, options=options if simulated else {}, output=output, **given
         )

@@ -139,7 +139,7 @@ def explained(
     world, end, resource = validation.cluster, validation.recorded.window.end, validation.resource
     amount = pl.col(f"request.{resource}") if resource else pl.col("pods")
     jobs = validation.recorded.micros("jobs").select("job_id", amount).collect()
-    record = replace(request, plugin="recorded", options={}, startup=0)
+    record = replace(request, plugin="recorded", options={}, startup=0, ignore_events=True)
     objects = objects_of(validation.trace, world, validation.recorded)
     submitted = validation.pairs["submit"].to_list()
     recorded = Record(
