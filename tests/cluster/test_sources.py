@@ -106,6 +106,15 @@ def test_files_that_are_no_text_are_named(here: Path) -> None:
     assert fault_of(Path("ok.yaml,absent.yaml")) == "absent.yaml: cannot be read: No such file or directory"
 
 
+@pytest.mark.parametrize("order", ["le", "be"])
+def test_text_of_windows_shells_is_read(order: str, here: Path) -> None:
+    """UTF-16 with a byte-order mark and Windows' line ends, as PowerShell redirects what kubectl prints."""
+    text = "\ufeff" + json.dumps(namespace("a"), indent=1).replace("\n", "\r\n")
+    write(here, a_yaml=text.encode(f"utf-16-{order}"), half=b"\xff\xfe\x00\xd8a\x00")
+    assert list(load_cluster(here / "a.yaml").namespaces) == ["a"]
+    assert "half: is not a whole UTF-16 file" in fault_of(here / "half")
+
+
 def test_json_objects_one_after_the_other_are_documents(here: Path) -> None:
     """As several calls of kubectl in one file leave them, with or without `---`, also before YAML."""
     first, second = json.dumps(namespace("a"), indent=1), json.dumps(namespace("b"))

@@ -1,8 +1,9 @@
-"""Unpacks files (gzip, bzip2, xz, zstd) up to the size that text can plausibly have."""
+"""Unpacks files (gzip, bzip2, xz, zstd, UTF-16) up to the size that text can plausibly have."""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ _FREELY = 64 << 20
 
 _BLOCK = 1 << 20
 _ZIP = b"PK\x03\x04"
-_BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError)
+_BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError, UnicodeDecodeError)
 
 
 class PackedError(ValueError):
@@ -128,9 +129,16 @@ def _zstd(packed: bytes) -> Iterator[bytes]:
             yield part
 
 
+def _utf16(text: bytes) -> Iterator[bytes]:
+    """Yields the text as UTF-8. A shell of Windows writes UTF-16 if it redirects the output of a program."""
+    yield codecs.getincrementaldecoder("utf-16")().decode(text).encode()
+
+
 _KINDS = (
     _Kind("gzip", b"\x1f\x8b", "gunzip", _members(lambda: zlib.decompressobj(wbits=31))),
     _Kind("bzip2", b"BZh", "bunzip2", _members(bz2.BZ2Decompressor)),
     _Kind("xz", b"\xfd7zXZ\x00", "unxz", _members(lzma.LZMADecompressor)),
     _Kind("zstd", b"\x28\xb5\x2f\xfd", "unzstd", _zstd),
+    _Kind("UTF-16", codecs.BOM_UTF16_LE, "iconv", _utf16),
+    _Kind("UTF-16", codecs.BOM_UTF16_BE, "iconv", _utf16),
 )
