@@ -14,6 +14,7 @@ from test_closed_loop import cluster_of, trace_of
 import harness
 from harness.base.errors import OptionError, TraceError
 from harness.base.units import SECOND
+from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.runs.outcome import outcome_of
 from harness.runs.recorded import notes_of
@@ -272,3 +273,22 @@ def test_from_run_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str
     scaled = harness.replay(out, plugin="none", cluster=pool(cpu=8), output=tmp_path, scale_arrivals=2)
     assert called(["trace", "from-run", str(scaled.path), str(tmp_path / "x.parquet")]) == 2
     assert "scaled arrivals" in capsys.readouterr().err
+
+
+def test_from_run_counts_the_jobs_of_the_manifests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are in the run, and the trace that was replayed does not have them."""
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 8, "pods": 9}}}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"resources": {"requests": {"cpu": 1}}}]}}
+    manifests = [{"apiVersion": "v1", "kind": kind, **each} for kind, each in (("Node", node), ("Pod", pod))]
+    run = harness.replay(
+        trace(tmp_path / "t.parquet", [{"recorded_start": 3, "recorded_end": 5}]),
+        plugin="default-preemption",
+        cluster=cluster_from(manifests, "dump"),
+        output=tmp_path / "runs",
+        unfinished="10s",
+    )
+    assert called(["trace", "from-run", str(run.path), str(tmp_path / "out.parquet")]) == 0
+    told = capsys.readouterr().out.splitlines()[1:]
+    assert told == ["  left out: 1 job of the manifests, which the replayed trace lacks"]
