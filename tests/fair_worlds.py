@@ -93,7 +93,8 @@ class Cohorts:
         requests = self._amounts({"cpu": cpu, **more})
         newcomer = Workload("new", "new", priority, self._clock + SECOND)
         need = tuple(cell for cell, _ in requests)
-        return Incoming(newcomer, self.cache.queues[queue], requests, need)
+        newcomer.cluster_queue = self.cache.queues[queue]
+        return Incoming(newcomer, requests, need)
 
     def holders(self, queue: str) -> list[Workload]:
         """Who holds quota of a queue, in the order of candidates."""

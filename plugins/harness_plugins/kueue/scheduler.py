@@ -10,7 +10,6 @@ from operator import attrgetter, sub
 from typing import final
 
 from harness.base.memo import Memo
-from harness.base.units import SECOND
 from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue, ResourceFlavor
 from harness.models.quota import FlavorResource
 from harness.models.told import NOTHING_TOLD, Told
@@ -29,7 +28,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
 from harness_plugins.kueue.rules.second_pass import looked_at
-from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT
+from harness_plugins.kueue.rules.wait_for_pods_ready import TIMED_OUT, whole_seconds
 from harness_plugins.kueue.shortcuts.heads import CycleHeads
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.amounts import Amounts
@@ -212,7 +211,7 @@ class Scheduler:
 
     def workload_of(self, job: Job, pending: PendingQueue) -> Workload:
         """Returns a new workload for a job. Kueue stores its creation time in whole seconds."""
-        workload = Workload(job.id, job.uid, job.priority, _whole_seconds(job.submit))
+        workload = Workload(job.id, job.uid, job.priority, whole_seconds(job.submit))
         self.submit(workload, job, pending)
         return workload
 
@@ -278,7 +277,7 @@ class Scheduler:
         usage = assignment.usage
         if assignment.counts != workload.counts:
             usage = self._needed(workload, workload.admission)
-        self.cache.hold(workload, pending.queue, usage, assignment.uses, _whole_seconds(now))
+        self.cache.hold(workload, pending.queue, usage, assignment.uses, whole_seconds(now))
         if self.topologies is not None:
             workload.placed = self.topologies.now(assignment.placed)  # nodes may have changed in the meantime
             self.topologies.hold(workload.placed)
@@ -293,12 +292,12 @@ class Scheduler:
         workload = target.workload
         before = workload.timestamp
         if target.reason == TIMED_OUT and self._evicted_last:
-            workload.timestamp = _whole_seconds(now)
+            workload.timestamp = whole_seconds(now)
         elif (
             not self._gates.priority_sorting_within_cohort
             and target.reason == IN_COHORT_RECLAIM_WHILE_BORROWING
         ):
-            workload.timestamp = _whole_seconds(now) + _MILLISECOND
+            workload.timestamp = whole_seconds(now) + _MILLISECOND
         if workload.timestamp != before:
             self.cache.reorder(workload.cluster_queue)  # policies can depend on the time
         self.second_passes.cancel(target.workload)
@@ -610,7 +609,3 @@ def _orders_by_usage(queues: object) -> bool:
     if isinstance(queues, Cluster):
         return any(queue.by_usage for queue in queues.cluster_queues.values())
     return isinstance(queues, ClusterQueue) and queues.by_usage
-
-
-def _whole_seconds(time: int) -> int:
-    return time // SECOND * SECOND

@@ -91,14 +91,14 @@ class TimeLimits:
             return True
         if workload in self.backoffs:
             return True
-        if self._times.is_over(workload):
+        if workload in self._times.over:
             self._expired.append((workload, f"{EXCEEDED}: it was admitted for its maximum execution time"))
             return True
         return False
 
     def ends_at_once(self, workload: Workload) -> bool:
         """Returns True if a workload would be evicted as soon as it is admitted."""
-        return self._times.is_over(workload)
+        return workload in self._times.over
 
     def are_due(self, now: int) -> bool:
         """Returns True if `enforce` may yield decisions now, which is rare."""
@@ -117,7 +117,7 @@ class TimeLimits:
         for workload in self.backoffs.due(now):
             if not self._executions.holds(workload):
                 self._enqueue(workload)
-            elif self._times.is_over(workload):
+            elif workload in self._times.over:
                 self._release(workload)
         if self._pods_ready is not None:
             yield from self._deactivate(self._pods_ready)
@@ -141,7 +141,7 @@ class TimeLimits:
         were deactivated before the replay are also rejected when they are gone.
         """
         for workload in self._times.due(now):
-            if self._times.goes(workload):
+            if workload in self._times.going:
                 if workload not in self.backoffs:
                     self._release(workload)
                 continue

@@ -86,12 +86,9 @@ def question(
         for resource, flavor in (pod_set.get("flavors") or {}).items()
         if flavor["mode"] == "Preempt"
     }
-    incoming = Incoming(
-        workload_of(manifest, gates),
-        cache.queues[given["clusterQueue"]],
-        amounts,
-        tuple(sorted(cell for cell in need if cell is not None)),
-    )
+    workload = workload_of(manifest, gates)
+    workload.cluster_queue = cache.queues[given["clusterQueue"]]
+    incoming = Incoming(workload, amounts, tuple(sorted(cell for cell in need if cell is not None)))
     return cache, incoming, _search(cache, cluster, configuration.strategies, gates, shortcuts or Shortcuts())
 
 

@@ -148,7 +148,7 @@ class Refusals:
         workload, assignment = entry.workload, entry.assignment
         queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
-            incoming = Incoming(workload, queue, assignment.usage, assignment.need)
+            incoming = Incoming(workload, assignment.usage, assignment.need)
             found = self._search.obstacle(incoming)
             young = found.text in (NOBODY, TOO_LITTLE) and self._cache.spares(queue.root, incoming.mask)
             return found._replace(text=TOO_YOUNG) if young else found

@@ -53,10 +53,6 @@ class Assignment(NamedTuple):
     lacks_place: bool
     targets: Sequence[Target]
 
-    def with_targets(self, targets: Sequence[Target]) -> Assignment:
-        """Returns a copy of this assignment with other targets."""
-        return Assignment(*self[:-1], targets)
-
 
 class Choice(NamedTuple):
     """A chosen flavor, its overall quality, its quality for each resource, and the last flavor considered."""

@@ -20,19 +20,11 @@ from harness_plugins.kueue.state.workload import Workload
 def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
     """Returns True if at least one workload in the queue can be preempted and uses a needed resource."""
     workloads = holders.workloads
-    if not holders.evicted and (not workloads or workloads[0].priority >= allowed.below):
+    if holders.evicted:
+        return next(candidates_in_order(holders, mask, allowed), None) is not None
+    if not workloads or workloads[0].priority >= allowed.below:
         return False
-    return next(all_candidates(holders, mask, allowed), None) is not None
-
-
-def all_candidates(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields the workloads that can be preempted and use a needed resource, in no particular order."""
-    workloads, evicted = holders.workloads, holders.evicted
-    if not evicted:
-        return preemptible(workloads, mask, allowed)
-    return chain(
-        preemptible(workloads[:evicted], mask, allowed), preemptible(workloads[evicted:], mask, allowed)
-    )
+    return next(preemptible(workloads, mask, allowed), None) is not None
 
 
 def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
@@ -62,12 +54,9 @@ def candidates_of(holders: Holders, mask: int, allowed: Allowed, *, evicted: boo
 
 
 def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Iterator[Workload]:
-    """Yields, in the given order, the workloads that use a resource and can be preempted under a policy.
+    """Yields the workloads that use a needed resource and can be preempted under a policy.
 
-    Args:
-        workloads: the workloads in candidate order. Either all or none of these workloads are evicted.
-        mask: the flavor-resources that are needed.
-        allowed: the workloads that the policy allows the queue to preempt.
+    The workloads are in candidate order. Either all or none of them are evicted.
     """
     below, newer_than = allowed
     for workload in workloads:

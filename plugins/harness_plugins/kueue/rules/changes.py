@@ -166,11 +166,6 @@ def _stop_policy(spec: Any) -> str:
     return policy
 
 
-def _held_first(pair: tuple[Workload, bool]) -> tuple[bool, str]:
-    workload, held = pair
-    return not held, workload.name
-
-
 def _is_of(workload: Workload, edit: Edit) -> bool:
     if edit.kind == "ClusterQueue":
         return workload.cluster_queue.name == edit.name
@@ -249,7 +244,8 @@ class ClosedQueues:
         free = [each for each in self._outside if _is_of(each, edit)]
         for workload in free:
             del self._outside[workload]
-        return sorted(((each, each in drained) for each in free), key=_held_first)
+        free.sort(key=lambda each: (each not in drained, each.name))
+        return [(each, each in drained) for each in free]
 
     def shut_out(self, edit: Edit, workloads: Iterable[Workload]) -> list[Workload]:
         """Returns the pending workloads that leave their ClusterQueue because a LocalQueue was stopped."""

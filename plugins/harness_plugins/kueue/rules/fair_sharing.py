@@ -49,6 +49,7 @@ class FairSharing:
         refuses: returns True if a strategy is known to refuse all workloads below a cohort.
 
     Attributes:
+        shares: the shares of all ClusterQueues and Cohorts.
         strategies: the strategies with the given names.
         outranked: the tree nodes of the queues whose next candidates may have affected a search. See
             `TargetClusterQueueOrdering`.
@@ -67,7 +68,7 @@ class FairSharing:
         self.crashed = crashed
         self._refuses = refuses
         self._cache = cache
-        self._shares = shares
+        self.shares = shares
         self._within_nominal = within_nominal
         self.strategies = strategies_of(strategies)
         self.outranked: set[int] = set()
@@ -83,7 +84,7 @@ class FairSharing:
             return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
-        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses, self.outranked)
+        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses, self.outranked)
         done = search.run(self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
             self.crashed(workload)
@@ -125,9 +126,9 @@ class FairSharing:
         ranked = self._ranked(own, others)
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
-        all_have_less = len(own.path) == 1 and ranked[0][0] < self._shares.of(own.node)[1]
+        all_have_less = len(own.path) == 1 and ranked[0][0] < self.shares.of(own.node)[1]
         candidates = Candidates(cache, incoming, within, reclaim)
-        search = FairSearch(cache, incoming, self._shares, candidates, self._refuses, set())
+        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses, set())
         if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
             search.run(self.strategies, takes_back=takes_back)
         cache.tree.refund(own.node, incoming.requests)
@@ -141,7 +142,7 @@ class FairSharing:
     def _ranked(
         self, own: ClusterQueueState, queues: Iterable[ClusterQueueState]
     ) -> list[tuple[Share, ClusterQueueState]]:
-        ranked = [(self._shares.of(own.sides(each)[1])[1], each) for each in queues]
+        ranked = [(self.shares.of(own.sides(each)[1])[1], each) for each in queues]
         return sorted(ranked, key=_SHARE, reverse=True)
 
     def _compared(
@@ -155,7 +156,7 @@ class FairSharing:
 
         The queues in `ranked` can have candidates. The candidates in `taken` are no longer in the tree.
         """
-        own, of, tree = incoming.queue, self._shares.of, self._cache.tree
+        own, of, tree = incoming.queue, self.shares.of, self._cache.tree
         gone = set(taken)
         left = next(
             (

@@ -13,7 +13,7 @@ from typing import final
 
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, Choice, assembled, take
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import PODS, GroupOffer, PodSetOffer, joint_groups
+from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer, cells_of_pods, joint_groups
 from harness_plugins.kueue.rules.fungibility import (
     FITS,
     NO_CANDIDATES,
@@ -44,9 +44,7 @@ class Assigner:
         self._tree = cache.tree
         self._fair = fair
         self._topologies = topologies
-        self._pods = {
-            cell for cell, (_, resource) in enumerate(self._tree.flavor_resources) if resource == PODS
-        }
+        self._pods = cells_of_pods(cache.tree)
         self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
         self._scans = {queue: scan_of(queue.spec.fungibility, gates) for queue in cache.queues.values()}
 
@@ -106,7 +104,7 @@ class Assigner:
             gone = [placed for target in targets for placed in target.workload.placed]
             placed = without(gone, asked.place)
             assignment = assignment._replace(placed=placed or ())
-        return assignment.with_targets(targets)
+        return Assignment(*assignment[:-1], targets)  # faster than `_replace`
 
     def _is_free(self, count: int) -> bool:
         """Returns True if this number of pods needs no quota, regardless of their requests."""

@@ -24,6 +24,11 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 PODS = "pods"
 
 
+def cells_of_pods(tree: QuotaTree) -> set[int]:
+    """Returns the flavor-resources that count pods. Kueue's searches for targets ignore them."""
+    return {cell for cell, (_, resource) in enumerate(tree.flavor_resources) if resource == PODS}
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupOffer:
@@ -106,13 +111,29 @@ class FlavorOffers:
         for group in queue.resource_groups:
             resources = tuple(resource for resource in left if resource in group.covered_resources)
             if resources:
-                groups.append(
-                    _group_offer(resources, requests, group, members or (pod_set,), suits, self._tree)
-                )
-                for resource in resources:
-                    del left[resource]
+                flavors = tuple(quotas.flavor for quotas in group.flavors)
+                cells = [
+                    self._cells(flavor, resources, group, members or (pod_set,), suits) for flavor in flavors
+                ]
+                amounts = tuple(left.pop(resource) for resource in resources)
+                groups.append(GroupOffer(resources, amounts, flavors, tuple(cells)))
         covered = not self._uncovered(left.values())
         return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
+
+    def _cells(
+        self,
+        flavor: str,
+        resources: tuple[str, ...],
+        group: ResourceGroup,
+        members: Sequence[PodSet],
+        suits: Suiting,
+    ) -> tuple[int, ...] | None:
+        """Returns the flavor-resources of a flavor, or None if it does not suit all members."""
+        numbers = [self._tree.cell(flavor, resource) for resource in resources]
+        present = tuple(number for number in numbers if number is not None)
+        if len(present) < len(numbers) or not all(suits.suits(each, flavor, group) for each in members):
+            return None
+        return present
 
 
 Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
@@ -139,34 +160,6 @@ def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mappi
     if any(PODS in group.covered_resources for group in queue.resource_groups):
         return [{**requests, PODS: 1} for requests in found]
     return found
-
-
-def _group_offer(
-    resources: tuple[str, ...],
-    requests: Mapping[str, int],
-    group: ResourceGroup,
-    members: Sequence[PodSet],
-    suits: Suiting,
-    tree: QuotaTree,
-) -> GroupOffer:
-    """Returns what a resource group offers to a pod set.
-
-    The pod set takes only `resources` from the group. The flavor must suit all `members`.
-    """
-    cells: list[tuple[int, ...] | None] = []
-    for quotas in group.flavors:
-        numbers = [tree.cell(quotas.flavor, resource) for resource in resources]
-        present = tuple(number for number in numbers if number is not None)
-        able = len(present) == len(numbers) and all(
-            suits.suits(member, quotas.flavor, group) for member in members
-        )
-        cells.append(present if able else None)
-    return GroupOffer(
-        resources,
-        tuple(requests[resource] for resource in resources),
-        tuple(quotas.flavor for quotas in group.flavors),
-        tuple(cells),
-    )
 
 
 def _is_left(amounts: Collection[int]) -> bool:

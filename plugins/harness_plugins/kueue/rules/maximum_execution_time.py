@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from sys import maxsize
 from typing import final
 
-from harness.base.units import SECOND
+from harness_plugins.kueue.rules.wait_for_pods_ready import whole_seconds
 from harness_plugins.kueue.state.workload import Workload
 
 EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
@@ -24,14 +24,16 @@ class ExecutionTimes:
 
     Attributes:
         first: the earliest time at which a workload could reach its limit.
+        going: the workloads that were evicted and whose quota was not released yet.
+        over: the workloads that reached their limit during their last admission.
         woken: the last wake-up time that was requested.
     """
 
     def __init__(self) -> None:
         self._left: dict[Workload, int] = {}
         self._since: dict[Workload, int] = {}
-        self._going: set[Workload] = set()
-        self._over: set[Workload] = set()
+        self.going: set[Workload] = set()
+        self.over: set[Workload] = set()
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
         self.first = maxsize
@@ -45,7 +47,7 @@ class ExecutionTimes:
         """Records that a workload is admitted at `at`, which can be later because of admission checks."""
         if workload in self._left:
             self._since[workload] = at
-            self._over.discard(workload)
+            self.over.discard(workload)
             self._serial += 1
             heappush(self._due, (self._end(workload), workload.name, self._serial, workload))
             self.first = self._due[0][0]
@@ -58,20 +60,20 @@ class ExecutionTimes:
         if since > now:
             del self._since[workload]
         else:
-            self._going.add(workload)
+            self.going.add(workload)
 
     def gone(self, workload: Workload, now: int) -> None:
         """Ends an admission when the quota is released. The time since its start counts in whole seconds.
 
         If no time remains, the workload counts as deactivated (upstream's SyncAdmittedCondition).
         """
-        self._going.discard(workload)
+        self.going.discard(workload)
         since = self._since.pop(workload, None)
         if since is not None:
-            passed = (now - since // SECOND * SECOND) // SECOND * SECOND
+            passed = whole_seconds(now - whole_seconds(since))
             left = self._left[workload] = max(0, self._left[workload] - passed)
             if not left:
-                self._over.add(workload)
+                self.over.add(workload)
 
     def due(self, now: int) -> Iterator[Workload]:
         """Yields the workloads that have reached their limit by now, each of them once.
@@ -83,24 +85,16 @@ class ExecutionTimes:
             if workload in self._since and self._end(workload) <= now:
                 del self._since[workload]
                 self._left[workload] = 0
-                self._over.add(workload)
+                self.over.add(workload)
                 yield workload
         self.first = self._due[0][0] if self._due else maxsize
-
-    def goes(self, workload: Workload) -> bool:
-        """Returns True if a workload was evicted and its quota was not released yet."""
-        return workload in self._going
-
-    def is_over(self, workload: Workload) -> bool:
-        """Returns True if a workload reached its limit during its last admission."""
-        return workload in self._over
 
     def forget(self, workload: Workload) -> None:
         """Removes a workload that is finished."""
         if self._left.pop(workload, None) is not None:
             self._since.pop(workload, None)
-            self._going.discard(workload)
-            self._over.discard(workload)
+            self.going.discard(workload)
+            self.over.discard(workload)
 
     def next_wake(self, now: int) -> int | None:
         """Returns the next wake-up time to request, or None if there is none or it was already requested."""
@@ -113,4 +107,4 @@ class ExecutionTimes:
     def _end(self, workload: Workload) -> int:
         """Returns when a workload reaches its limit. Its admission time counts in whole seconds."""
         since = self._since[workload]
-        return max(since, since // SECOND * SECOND + self._left[workload])
+        return max(since, whole_seconds(since) + self._left[workload])

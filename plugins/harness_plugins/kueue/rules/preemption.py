@@ -6,14 +6,13 @@ pkg/scheduler/preemption/preemption.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share
 from harness_plugins.kueue.state.amounts import Amounts, amounts_of
-from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
@@ -30,49 +29,42 @@ class Target(NamedTuple):
     reason: str
 
 
-class Places(Protocol):
-    """Pods that need places in topologies."""
-
-    def place(self) -> tuple[Placed, ...] | None:
-        """Returns places that the present pods leave free, or None if some pod set has no place."""
-
-
 @final
 class Incoming:
     """A workload that needs quota.
 
     Args:
         need: the flavor-resources that only preemption can free.
-        topology: the pods that need places in topologies, or None if there are none.
+        place: returns places that the present pods leave free, or None if some pod set has no place. None if
+            no pod needs a place in a topology.
 
     Attributes:
         mask: `need` as a bit mask.
         cells: all flavor-resources that are requested or needed.
     """
 
-    __slots__ = ("_topology", "cells", "mask", "need", "queue", "requests", "workload")
+    __slots__ = ("_place", "cells", "mask", "need", "queue", "requests", "workload")
 
     def __init__(
         self,
         workload: Workload,
-        queue: ClusterQueueState,
         requests: Amounts,
         need: tuple[int, ...],
-        topology: Places | None = None,
+        place: Callable[[], Sequence[Placed] | None] | None = None,
     ) -> None:
         self.workload = workload
-        self.queue = queue
+        self.queue = workload.cluster_queue
         self.requests = requests
         self.need = need
         self.mask = 0
         for cell in need:
             self.mask |= 1 << cell
         self.cells = sorted({*need, *[cell for cell, _ in requests]})
-        self._topology = topology
+        self._place = place
 
     def has_place(self) -> bool:
         """Returns True if the present pods leave a place for each pod that needs a place."""
-        return self._topology is None or self._topology.place() is not None
+        return self._place is None or self._place() is not None
 
 
 FORBIDDEN = "the queue's policies do not allow it to preempt the workloads that hold the quota"

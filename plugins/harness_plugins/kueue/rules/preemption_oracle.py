@@ -83,6 +83,5 @@ class PreemptionOracle:
         """Returns the workloads to preempt so that `requests` fit."""
         if self._search is None:
             return []
-        return self._search.find_targets(
-            Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
-        )
+        place = None if topology is None else topology.place
+        return self._search.find_targets(Incoming(self.workload, requests, need, place))

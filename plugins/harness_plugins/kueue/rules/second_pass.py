@@ -11,9 +11,9 @@ from typing import final
 from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, assembled
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import PodSetOffer, cells_of_pods
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
-from harness_plugins.kueue.rules.topology.replacement import Replacement, added, replacement
+from harness_plugins.kueue.rules.topology.replacement import added, replacement
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.second_passes import SecondPass
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, without
@@ -21,24 +21,6 @@ from harness_plugins.kueue.state.workload import Workload
 
 NODE_FAILURES = "NodeFailures"
 """The reason for an eviction after nodes failed."""
-
-
-@final
-class _OtherPlaces:
-    """The places that a second pass needs, in the form that a target search expects."""
-
-    def __init__(self, one: SecondPass, flavors: TopologyFlavors, *, mixed: bool) -> None:
-        self.before = flavors.now(one.placed)
-        self._node = one.node
-        self._flavors = flavors
-        self._mixed = mixed
-
-    def find(self) -> Replacement:
-        return replacement(self.before, self._node, self._flavors, mixed=self._mixed)
-
-    def place(self) -> tuple[Placed, ...] | None:
-        found = self.find()
-        return found.placed if found.without is None else None
 
 
 @final
@@ -53,7 +35,7 @@ class SecondPassNominator:
         offers: Callable[[Workload], tuple[PodSetOffer, ...]],
         gates: Gates,
     ) -> None:
-        self._labels = cache.tree.flavor_resources
+        self._pods = cells_of_pods(cache.tree)
         self._search = search
         self._flavors = flavors
         self._offers = offers
@@ -73,37 +55,40 @@ class SecondPassNominator:
         The assignment itself contains only the additional places. `NO_FIT` means that there are no places for
         the workload and it is evicted.
         """
-        asked = _OtherPlaces(one, self._flavors, mixed=self._mixed)
-        placed = asked.place()
+        before = self._flavors.now(one.placed)
+
+        def place() -> tuple[Placed, ...] | None:
+            found = replacement(before, one.node, self._flavors, mixed=self._mixed)
+            return found.placed if found.without is None else None
+
+        placed = place()
         if placed is not None:
-            return _assignment(one, FIT, added(placed, asked.before)), placed
+            return _assignment(one, FIT, added(placed, before)), placed
         if self._fails_fast:
             return _assignment(one, NO_FIT, ()), ()
-        targets = self._targets(one, asked)
+        lacking = replacement(before, one.node, self._flavors, mixed=self._mixed).without
+        targets = [] if lacking is None else self._targets(one.workload, lacking.pod_set.name, place)
         gone = [each for target in targets for each in target.workload.placed]
-        placed = (without(gone, asked.place) if targets else None) or ()
-        return _assignment(one, PREEMPT, added(placed, asked.before), targets), placed
+        placed = (without(gone, place) if targets else None) or ()
+        return _assignment(one, PREEMPT, added(placed, before), targets), placed
 
-    def _targets(self, one: SecondPass, asked: _OtherPlaces) -> list[Target]:
+    def _targets(
+        self, workload: Workload, lacking: str, place: Callable[[], Sequence[Placed] | None]
+    ) -> list[Target]:
         """Returns the targets of a second pass. They must free quota for the whole workload again.
 
         The workload already holds its quota, so the search asks for more than the workload needs.
         """
-        lacking, workload = asked.find().without, one.workload
         admission = workload.admission
-        if lacking is None or admission is None:
+        if admission is None:
             return []
         need: set[int] = set()
         for offer, chosen in zip(self._offers(workload), admission.chosen, strict=True):
-            if offer.pod_set.name == lacking.pod_set.name:
+            if offer.pod_set.name == lacking:
                 for group, flavor in zip(offer.groups, chosen, strict=True):
                     need.update(group.cells[flavor] or ())
-        requests = tuple(
-            [(cell, amount) for cell, amount in workload.usage if self._labels[cell].resource != PODS]
-        )
-        return self._search.find_targets(
-            Incoming(workload, workload.cluster_queue, requests, tuple(sorted(need)), asked)
-        )
+        requests = tuple([each for each in workload.usage if each[0] not in self._pods])
+        return self._search.find_targets(Incoming(workload, requests, tuple(sorted(need)), place))
 
 
 def _assignment(

@@ -151,7 +151,7 @@ class PodsReady:
         """
         self._admissions[workload] = _Admission(pods)
         self._unready += 1
-        self.deadlines.set(workload, _whole_seconds(admitted) + self._settings.timeout)
+        self.deadlines.set(workload, whole_seconds(admitted) + self._settings.timeout)
 
     def resumed(self, workload: Workload, cause: str, since: int) -> None:
         """Sets the deadline of a workload that already waited for its pods before the replay started."""
@@ -220,7 +220,7 @@ class PodsReady:
             admission.ready = False
             self._unready += 1
             if self._settings.recovery_timeout is not None:
-                self.deadlines.set(workload, _whole_seconds(now) + self._settings.recovery_timeout)
+                self.deadlines.set(workload, whole_seconds(now) + self._settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
         """Removes the deadline of an evicted workload. The workload counts as not ready until it is gone."""
@@ -282,7 +282,7 @@ class PodsReady:
         if settings.limit is not None and count > settings.limit:
             self._given_up.add(workload)
             return TimedOut(cause, count, None)
-        return TimedOut(cause, count, _whole_seconds(now) + backoff(settings, count))
+        return TimedOut(cause, count, whole_seconds(now) + backoff(settings, count))
 
     def told(self, timed_out: TimedOut) -> str:
         """Returns a message that describes a timeout."""
@@ -309,5 +309,6 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
     return min(settings.backoff_base << min(count - 1, 64), settings.backoff_max)
 
 
-def _whole_seconds(time: int) -> int:
+def whole_seconds(time: int) -> int:
+    """Returns a time without fractions of a second, which Kueue's objects do not store."""
     return time // SECOND * SECOND

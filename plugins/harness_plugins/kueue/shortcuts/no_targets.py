@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, final
 
-from harness_plugins.kueue.rules.candidates import all_candidates, candidates_in_order
+from harness_plugins.kueue.rules.candidates import candidates_in_order
 from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -237,7 +237,7 @@ class FairReasons:
             return False
         if not self._cache.tree.borrows(queue.node, cell, amount):
             return True
-        incoming = Incoming(first, queue, ((cell, amount),), (cell,))
+        incoming = Incoming(first, ((cell, amount),), (cell,))
         return not self._all_is_too_little(NoTargets(own=own), incoming)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
@@ -461,7 +461,7 @@ def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
         return iter(())
     if allowed.newer_than is not None:
         allowed = Allowed(allowed.below)  # a class contains workloads of all ages
-    return all_candidates(cache.holders[queue.node], incoming.mask, allowed)
+    return candidates_in_order(cache.holders[queue.node], incoming.mask, allowed)
 
 
 def own_usages(cache: Cache, queue: ClusterQueueState, first: Workload) -> list[Amounts]:
@@ -469,7 +469,7 @@ def own_usages(cache: Cache, queue: ClusterQueueState, first: Workload) -> list[
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
     if allowed is None:
         return []
-    return [each.usage for each in all_candidates(cache.holders[queue.node], -1, Allowed(allowed.below))]
+    return [each.usage for each in candidates_in_order(cache.holders[queue.node], -1, Allowed(allowed.below))]
 
 
 def total(usages: Iterable[Amounts], cell: int) -> int:

@@ -88,7 +88,8 @@ class RecordedOracle:
         question = requests, need, topology
         found = self._known.get(question)
         if found is None:
-            incoming = Incoming(self.workload, self.workload.cluster_queue, requests, need, topology)
+            place = None if topology is None else topology.place
+            incoming = Incoming(self.workload, requests, need, place)
             found = [] if self._in_vain(incoming) else self._search.find_targets(incoming)
             self._known[question] = found
             if found:

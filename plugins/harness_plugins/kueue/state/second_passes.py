@@ -32,12 +32,6 @@ class SecondPass(NamedTuple):
     node: str
     tries: int = 0
 
-    @property
-    def key(self) -> str:
-        """The namespace and name of the workload. Workloads that are ready are sorted by this key."""
-        job = self.workload.job
-        return f"{job.namespace}/{job.id}"
-
 
 @final
 class SecondPasses:
@@ -100,6 +94,10 @@ class SecondPasses:
 
     def take(self) -> list[SecondPass]:
         """Removes and returns all workloads that are ready, sorted by namespace and name."""
-        found = sorted(self.ready.values(), key=lambda one: one.key)
+        found = sorted(self.ready.values(), key=_key)
         self.ready.clear()
         return found
+
+
+def _key(one: SecondPass) -> str:
+    return f"{one.workload.job.namespace}/{one.workload.job.id}"
