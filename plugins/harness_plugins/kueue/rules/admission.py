@@ -54,10 +54,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class AdmissionCycle:
-    """Runs admission cycles.
-
-    Args:
-        cache: the workloads that hold quota. Only admissions change the cache.
+    """Runs admission cycles. Only the admissions that follow from a cycle change the cache.
 
     Attributes:
         entries: the heads of the last cycle.
