@@ -139,10 +139,9 @@ def between(count: int, part: float) -> tuple[int, int]:
 def quantile(values: Floats | Ints, part: float) -> float:
     """Returns the quantile of some values, with linear interpolation.
 
-    Args:
-        values: one or more values. They can be sorted only in part, but the two values at the indices from
-            `between` must be where a complete sort would put them.
-        part: the quantile as a number from 0 to 1, such as 0.5 for the median.
+    `values` has one or more values. They can be sorted only in part, but the two values at the indices from
+    `between` must be where a complete sort would put them. `part` is a number from 0 to 1, such as 0.5 for
+    the median.
     """
     before, after = between(len(values), part)
     low, high = float(values[before]), float(values[after])
@@ -158,9 +157,6 @@ def quotients(values: Floats | Ints, by: Floats | Ints, *, otherwise: float = 0.
 
 class Groups:
     """Rows that are grouped by keys, where the rows of each group keep their order.
-
-    Args:
-        keys: the key of each row, which must be a non-negative number.
 
     Attributes:
         order: the numbers of the rows, group by group.

@@ -51,9 +51,8 @@ _OF_FAILURES = {
 def calibrated(*, cluster: bool, failures: bool = False) -> Callable[[_F], _F]:
     """Returns a decorator that adds the options to a command, which receives one argument `calibration`.
 
-    Args:
-        cluster: whether the command has a cluster that can be scaled.
-        failures: whether nodes of that cluster may fail.
+    `cluster` says whether the command has a cluster that can be scaled, and `failures` whether its nodes may
+    fail.
     """
     steps = {**_OF_TRACE, **(_OF_CLUSTER if cluster else {})}
     options = {**steps, **(_OF_FAILURES if failures else {})}

@@ -24,9 +24,7 @@ def workers_option(
 ) -> Callable[[_F], _F]:
     """Returns a decorator that adds the option for the number of processes.
 
-    Args:
-        what: what the processes do, as a sentence for the help.
-        default: the default number, in words.
+    `what` is a sentence for the help, and `default` is the default number in words.
     """
     return click.option(
         "--workers", type=click.IntRange(min=1), metavar="N", help=f"{what} [default: {default}]"

@@ -57,11 +57,8 @@ class Checked:
 def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, plugins: Plugins) -> Checked:
     """Read a trace and check it.
 
-    Args:
-        read: a function that reads the trace, and checks it against the schema and the cluster.
-        cluster: the cluster for the replay of the trace, or None.
-        plugins: the plugins that search for jobs that can never start on the cluster. A job is a fault if it
-            can't start with any plugin that suits the cluster.
+    `read` checks the trace against the schema and the cluster. Without a cluster for the replay, `cluster` is
+    None. A job is a fault if it can't start with any plugin that suits the cluster.
     """
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint

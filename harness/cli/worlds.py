@@ -45,12 +45,9 @@ def read_worlds(
     the user names it, and its patched copies have the names of the patches. If there are several clusters, a
     patched copy is named `CLUSTER+PATCH`.
 
-    Args:
-        clusters: `[NAME=]PATH` for each cluster, in the order of the command line. If it is empty, one
-            cluster without a path is used.
-        patches: `[NAME=]PATH` for each patch.
-        read: a function that reads a cluster.
-        events: tables of changes over time, which are applied to each cluster before patches.
+    `clusters` has `[NAME=]PATH` for each cluster, and `patches` for each patch. Without clusters, one cluster
+    without a path is read. `events` has tables of changes over time, which are applied to each cluster before
+    patches.
 
     Raises:
         OptionError: two clusters have the same name, or a file is not a table.

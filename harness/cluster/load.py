@@ -109,15 +109,9 @@ def cluster_of(
 ) -> Cluster:
     """Make the cluster that documents describe. See `cluster_from`.
 
-    Args:
-        documents: the documents. Their `where` is the name that messages use, or "".
-        source: the origin of the documents, for messages.
-        faults: the faults found so far.
-        complete: False if a document could not be read. In that case, references to missing objects are not
-            faults.
-        webhooks: see `cluster_from`.
-        kinds: see `cluster_from`.
-        at_once: whether the documents apply at one time, and lack the annotations with their own times.
+    `faults` are the faults found so far. If a document could not be read, `complete` is false, and references
+    to missing objects are not faults. `at_once` says whether the documents apply at one time, and lack the
+    annotations with their own times.
 
     Raises:
         ClusterError: there are faults.

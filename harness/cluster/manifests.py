@@ -42,12 +42,8 @@ def cluster_queue_manifest(
 ) -> dict[str, Any]:
     """Returns a ClusterQueue that is open to all namespaces and has quotas in one flavor.
 
-    Args:
-        name: the name of the queue.
-        flavor: the flavor of all its quotas.
-        quotas: maps each resource to its quota, or to the nominal quantity of a quota without limits.
-        cohort: the cohort in which the queue lends and borrows, or "" for none.
-        preemption: the fields of `spec.preemption`.
+    `quotas` maps each resource to its quota, or to the nominal quantity of a quota without limits. The queue
+    lends and borrows in `cohort`, or nowhere if that is "". `preemption` has the fields of `spec.preemption`.
     """
     spec: dict[str, Any] = {"cohortName": cohort} if cohort else {}
     spec["namespaceSelector"] = {}

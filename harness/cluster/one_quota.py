@@ -28,10 +28,7 @@ def alone_on(cluster: Cluster, quota: str, elastic: Collection[str]) -> Cluster:
     All nodes remain, because no node belongs to a single quota. Changes to nodes and to the given quotas
     happen at the same times as before.
 
-    Args:
-        cluster: the cluster with all quotas.
-        quota: the ClusterQueue or ElasticQuota that the jobs count against.
-        elastic: the ElasticQuotas that the jobs count against, for plugins that use ElasticQuotas.
+    The jobs count against `quota` and, for plugins that use ElasticQuotas, against those in `elastic`.
     """
     semantics = semantics_of(ever(cluster).elastic_quotas)
     alone = before = _state(cluster, quota, elastic, semantics)

@@ -63,12 +63,8 @@ def matched(
     A Workload gets the start of its job and the number of its ended pods. A Pod gets the key of its Workload,
     and records whether there is a Workload of the same name.
 
-    Args:
-        workloads: the Workloads as they were read.
-        pods: the Pods that have not ended, as they were read.
-        succeeded: the Pods that have succeeded, as they were read. Workloads that hold quota get the number
-            of these Pods.
-        manifests: all objects in the dump, including those of kinds that harness does not read.
+    Workloads that hold quota get the number of their Pods in `succeeded`. `manifests` has all objects in the
+    dump, including those of kinds that harness does not read.
     """
     several = tuple(pods)
     if not workloads:

@@ -13,9 +13,7 @@ def largest_remainder(total: int, weights: Mapping[str, int | Fraction]) -> dict
     All shares are rounded down first. The units that remain go to the shares with the largest remainders.
     Equal remainders are ordered by name.
 
-    Args:
-        total: the quantity to divide.
-        weights: weights by name, which are 0 or more. At least one weight is greater than 0.
+    The weights are 0 or more, and at least one weight is greater than 0.
     """
     whole = sum(weights.values())
     exact = {name: Fraction(total) * weight / whole for name, weight in weights.items()}

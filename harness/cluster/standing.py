@@ -71,10 +71,7 @@ def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]
 
     In a Job with more completions than parallel pods, for example, new pods replace those that succeeded.
 
-    Args:
-        workload: the Workload as it was read.
-        pods: the Pods of the Workload that have not ended.
-        succeeded: the Pods of the Workload that have succeeded.
+    `pods` are the Pods of the Workload that have not ended, and `succeeded` those that have succeeded.
     """
     rooms = list(_rooms(workload))
     present, _ = _numbered(pods, rooms)

@@ -86,10 +86,8 @@ SIMULATION: Takes = {
 def check_arguments(given: Mapping[str, object], takes: Takes = _REPLAY) -> None:
     """Check the arguments of a function that users call.
 
-    Args:
-        given: the values by argument name, such as `locals()` at the beginning of the function. Names that
-            are not in `takes` are not checked.
-        takes: the allowed types.
+    `given` has the values by argument name, such as `locals()` at the beginning of the function. Names that
+    are not in `takes` are not checked.
 
     Raises:
         OptionError: an argument has the wrong type. The message names the allowed types.

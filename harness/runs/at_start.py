@@ -86,13 +86,9 @@ class AtStart(Value):
 def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
     """Determine how the work in the manifests takes part in a replay of a trace.
 
-    Args:
-        cluster: the manifests.
-        trace: the trace to replay.
-        choice: `empty` for a replay that begins with an empty cluster, or `dump` for one that begins with
-            the work in the manifests. The default is `empty` if the manifests contain a time later than the
-            first submission in the trace, because the trace is then older than the manifests. Otherwise,
-            the default is `dump`.
+    With the choice `empty`, the replay begins with an empty cluster, and with `dump`, it begins with the work
+    in the manifests. The default is `empty` if the manifests contain a time later than the first submission
+    in the trace, because the trace is then older than the manifests. Otherwise, the default is `dump`.
     """
     objects = _Objects(cluster)
     if not objects.several:

@@ -175,11 +175,7 @@ def results_of(
 ) -> Generator[DoneT, None, None]:
     """Yields the result of a function for each task as soon as it is ready.
 
-    Args:
-        function: the function, which can be pickled.
-        tasks: its arguments, one for each call.
-        failure: the beginning of the error's message if a call fails.
-        how: how to carry out the calls.
+    `function` can be pickled. `failure` is the beginning of the error's message if a call fails.
 
     Raises:
         OptionError: both workers and an executor are given, or the number of processes is invalid.

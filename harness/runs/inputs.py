@@ -68,11 +68,8 @@ def read_cluster(
 def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> None:
     """Check that a cluster has all objects that a trace names, and is large enough for each job.
 
-    Args:
-        trace: the jobs.
-        cluster: the cluster to run them on.
-        by_queues: whether ClusterQueues admit the jobs (`PolicySpec.admits_by_queues`). In this case, an
-            ElasticQuota with the name of a job's queue is not sufficient.
+    If ClusterQueues admit the jobs (`by_queues`), an ElasticQuota with the name of a job's queue is not
+    sufficient.
 
     Raises:
         TraceError: the trace does not fit the cluster. The error lists all faults together.

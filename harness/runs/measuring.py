@@ -33,10 +33,7 @@ def measure(
     come first. Each metric of another plugin gets its own copy of the run's record, so that it cannot change
     the run.
 
-    Args:
-        run: the run.
-        metrics: the metrics to compute.
-        window: the span to measure. The default is the run's own window.
+    By default, `window` is the run's own window.
 
     Returns:
         The measurements in the order of the metrics. The second value maps each metric that failed to a

@@ -36,10 +36,8 @@ _OF_QUOTAS = ("fairness.guarantee_deficit", "quota.over", *_OF_JOBS)
 def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
     """Returns decisions of schema 2 with the columns `pod_number`, `successor` and `by_job` of schema 3.
 
-    Args:
-        decisions: `decisions.parquet`, in which the name of a pod begins with the name of its job. The pod's
-            number follows if the job has several pods, and `-r<k>` follows for its k-th successor.
-        jobs: `jobs.parquet`.
+    In `decisions`, the name of a pod begins with the name of its job. The pod's number follows if the job has
+    several pods, and `-r<k>` follows for its k-th successor.
     """
     rest = pl.col("pod").str.slice(pl.col("job_id").str.len_chars())
     number, successor = (

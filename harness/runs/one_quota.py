@@ -30,11 +30,8 @@ def alone(
 ) -> tuple[Trace, Cluster]:
     """Returns the trace with only the jobs of a quota, and the cluster with only the quotas of these jobs.
 
-    Args:
-        trace: all jobs. Its queues are queues of the cluster (`harness.trace.homes`).
-        cluster: the cluster with all quotas and their changes.
-        quota: the name of a ClusterQueue or ElasticQuota.
-        by_elastic_quotas: see `tenants`.
+    The queues in `trace` are queues of the cluster (`harness.trace.homes`). `quota` is a ClusterQueue or
+    ElasticQuota. For `by_elastic_quotas`, see `tenants`.
 
     Raises:
         OptionError: the quota does not exist, or no job counts against it.

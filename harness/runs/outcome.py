@@ -37,10 +37,7 @@ def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
     resources. Time spans without progress are omitted. Jobs from the manifests are omitted too, because they
     are not part of the trace.
 
-    Args:
-        run: a run that has all its tables.
-        plugins: the plugins that read the trace.
-        trace: the file of the trace. The default is the path at which the run found the trace.
+    `run` has all its tables. By default, `trace` is the path at which the run found the trace.
 
     Raises:
         RunError: the file is not the replayed trace, or arrivals were scaled.

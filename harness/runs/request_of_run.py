@@ -21,12 +21,8 @@ from harness.trace.calibration import Calibration
 def request_of(run: Run, plugins: Plugins, *, has: str = "", option: str = "--isolated") -> Request:
     """Returns the original request of a run, or one that is derived from the run's record.
 
-    Args:
-        run: the run.
-        plugins: the plugins that the run uses.
-        has: the beginning of an error's message, which says what is missing in the run, such as `has no
-            twins, and `.
-        option: the option of `harness replay` that creates a run with the missing part.
+    `has` is the beginning of an error's message, which says what is missing in the run, such as `has no
+    twins, and `. `option` is the option of `harness replay` that creates a run with the missing part.
 
     Raises:
         RunError: the same request would now result in another run or in no run. The message says why.

@@ -114,7 +114,6 @@ class Setting(Fixed):
     """One setting of a replay.
 
     Attributes:
-        name: the name, as an argument of a replay.
         default: the default, as a caller would give it.
         read: checks and converts what a caller gave.
         help: a description for the command line.

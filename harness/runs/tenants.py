@@ -48,11 +48,9 @@ class Tenants(NamedTuple):
 def tenants(jobs: pl.DataFrame, cluster: Cluster, *, by_elastic_quotas: bool = False) -> Tenants:
     """Returns the queue and the quota of each job.
 
-    Args:
-        jobs: a table with the columns `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas.
-        cluster: the cluster with the quotas.
-        by_elastic_quotas: which quota counts if both a ClusterQueue and an ElasticQuota are possible. True
-            selects the ElasticQuota (`PolicySpec.admits_by_elastic_quotas`).
+    The columns of `jobs` are `namespace` and `queue`, and `QUOTA_NAME` if labels name quotas. If both a
+    ClusterQueue and an ElasticQuota are possible, the ElasticQuota counts if `by_elastic_quotas` is true
+    (`PolicySpec.admits_by_elastic_quotas`).
     """
     doors = _distinct(_doors(jobs))
     quota_of = _quota_of(cluster, by_elastic_quotas=by_elastic_quotas)

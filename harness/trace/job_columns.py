@@ -171,11 +171,8 @@ class JobColumns:
     def chunk(self, start: int, count: int, index: int, *, clairvoyant: bool) -> list[Arrival]:
         """Creates new jobs from some rows.
 
-        Args:
-            start: the first row.
-            count: the number of rows.
-            index: the index of the first of these jobs among all jobs of the replay.
-            clairvoyant: whether policies can see the jobs' run times.
+        `index` is the index of the first of these jobs among all jobs of the replay. If `clairvoyant` is
+        true, policies can see the jobs' run times.
         """
         durations = self._duration(start, count)
         recorded = repeat(()) if self.record is None else self.record.runs[start : start + count]

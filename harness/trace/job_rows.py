@@ -24,8 +24,7 @@ _HASHES = 1 << 20
 def job_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """Returns the jobs of a trace, in the order of their first rows.
 
-    Args:
-        frame: valid rows of a trace, in the schema's types.
+    `frame` has valid rows of a trace, in the schema's types.
 
     Returns:
         The trace's columns with one row per job. The column `pods` is the number of pods over all pod sets,

@@ -82,10 +82,8 @@ def check_recorded(trace: Trace) -> None:
 def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
     """Returns the record of a trace.
 
-    Args:
-        trace: the trace, for its times and for messages.
-        jobs: the jobs of the trace, with one row each. See `harness.trace.job_rows`.
-        submit: the arrival times of the jobs, in microseconds since the origin.
+    `jobs` has one row for each job of the trace; see `harness.trace.job_rows`. `submit` has their arrival
+    times, in microseconds since the origin.
 
     Raises:
         TraceError: the trace does not record when jobs started and ended, or a cell of `recorded_runs` is not

@@ -68,10 +68,8 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
 def placed(fault: Fault, place: Callable[[int], str] | None) -> Fault:
     """Returns a copy of a fault in which the place in the source file replaces the row number.
 
-    Args:
-        fault: the fault from `breaches`.
-        place: a function that returns the place in the file for a row number, counted from 0. None keeps the
-            row number.
+    `place` returns the place in the file for a row number, counted from 0. If it is None, the row number
+    stays.
     """
     found = None if place is None else _ROW.match(fault.where)
     if place is None or found is None:

@@ -81,7 +81,6 @@ class Column(Value):
     """One column of the schema.
 
     Attributes:
-        name: the name of the column. `request.` and `limit.` represent one column per resource.
         meaning: the meaning of the column, with its unit.
         default: the meaning of an absent column or a null, in words, or None if a value is required.
         of_pod_set: whether the rows of a job, which are its pod sets, may differ in this column.

@@ -90,9 +90,7 @@ def wrong_annotations(template: str) -> str:
 def topology_of(value: Callable[[str], Any], template: str | None) -> TopologyRequest | None:
     """Returns the topology request of a row, from its columns or else from its template's annotations.
 
-    Args:
-        value: a function that returns the row's value of a column, or None.
-        template: the `pod_template` of the row.
+    `value` returns the row's value of a column, or None. `template` is the row's `pod_template`.
     """
     said = {name: value(name) for name in _ANNOTATIONS}
     layers: tuple[SliceLayer, ...] | None = ()

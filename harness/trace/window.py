@@ -20,7 +20,6 @@ class Window(Value):
     """The jobs that were submitted from `start` (inclusive) to `end` (exclusive).
 
     Attributes:
-        text: the text that the user wrote.
         start, end: the bounds in microseconds. They are durations since the trace's origin, or dates in the
             trace's own time zone. None means that the window is open on that side.
         dates: whether the bounds are dates, which count from 1970.

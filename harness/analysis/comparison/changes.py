@@ -71,7 +71,6 @@ class Change(NamedTuple):
         difference: the run's value minus the baseline's value, over the twins in which both runs have a
             value. None if either run has no value.
         relative: the difference as a fraction of the baseline's absolute value; None if that value is 0.
-        ground: the kind of evidence for the verdict.
         interval: the 95 % interval of the ratio `run / baseline`, or of the difference in the metric's unit.
             The ratio is used if all values are above 0 and, for a share, below 100 %. None if there is no
             interval.
@@ -133,12 +132,8 @@ def change_of(
 ) -> Change:
     """Compares a value with the baseline's value and returns the change with its verdict.
 
-    Args:
-        base: the baseline's value.
-        value: the other run's value.
-        better: `higher` or `lower`, whichever is better; "" if neither is.
-        evidence: the interval of the difference, or the reason why there is none.
-        p: the corrected p value of that interval; None if there is no interval.
+    `better` is `higher` or `lower`, whichever is better, or "" if neither is. `p` is the corrected p value of
+    the interval in `evidence`, or None if there is no interval.
     """
     ground, interval, means = evidence
     if base is None or value is None or not isfinite(base) or not isfinite(value):

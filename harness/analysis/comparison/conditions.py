@@ -50,7 +50,6 @@ class Check(NamedTuple):
         condition: the condition as the user wrote it.
         measured: the metric, scope and resource. Its value is the baseline's value.
         run: the name of the run.
-        value: the value of that run.
         baseline: the baseline's value; None if there is only one run.
         holds: True if the condition holds, so that the check fails. None if the interval over twins does not
             decide it.

@@ -79,11 +79,9 @@ def about_missing(
 ) -> Iterator[str]:
     """Yields sentences that explain each `-` in a table, and list the values that cover only some twins.
 
-    Args:
-        rows: the rows of the table.
-        lack: returns the number of replays without a value, given a metric and the index of a run or setting.
-        names: the names of the runs or settings.
-        or_else: another reason why replays may have no value, besides a missing job or event.
+    `lack` returns the number of replays without a value, given a metric and the index of a run or setting.
+    `names` has the names of the runs or settings. `or_else` is another reason why replays may have no value,
+    besides a missing job or event.
     """
     absent: list[str] = []
     partly: list[str] = []

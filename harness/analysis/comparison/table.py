@@ -47,11 +47,8 @@ def lines(
 ) -> list[Line]:
     """Returns the lines of the table. By default, these are the measured metrics of `SHOWN`, in that order.
 
-    Args:
-        comparison: the runs.
-        metrics: names or patterns; by default, all of `SHOWN`.
-        scope: as in `Comparison.to_polars`.
-        brief: whether to include only the most important lines of `SHOWN` and the lines that signal problems.
+    `metrics` has names or patterns. For `scope`, see `Comparison.to_polars`. If `brief` is true, only the
+    most important lines of `SHOWN` and the lines that signal problems are included.
     """
     found = _selected(comparison, metrics, scope)
     if brief:

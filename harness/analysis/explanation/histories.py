@@ -128,10 +128,8 @@ class Histories:
     ) -> list[Event]:
         """Converts decisions about one job into events.
 
-        Args:
-            rows: the decisions.
-            progress: the job's spans of progress by the time at which they end; None if they were not read.
-            before: how long the job had run before the replay, which counts for its first eviction.
+        `progress` has the job's spans of progress by the time at which they end, or is None if they were not
+        read. `before` is how long the job had run before the replay, which counts for its first eviction.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in rows:

@@ -26,7 +26,6 @@ class Other:
     """A job on the other side of a preemption: the preemptor or a victim.
 
     Attributes:
-        job, queue, priority: the job's name, queue and priority.
         pods: the number of pods that the victim lost.
         shares: maps each queue or cohort to its weighted share before and after this victim is removed. Empty
             unless there are several victims.

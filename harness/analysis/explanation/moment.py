@@ -28,9 +28,6 @@ class Moment:
     """Explains a queue, a moment, or a queue at a moment.
 
     Args:
-        run: the run.
-        clock: formats times.
-        units: formats amounts.
         queue: the only queue to explain; None means all queues.
         at: the moment to explain, after its decisions, in microseconds since the run's origin. None means
             the whole run.

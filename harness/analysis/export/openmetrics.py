@@ -39,11 +39,8 @@ _UNITS = {"cpu": "core", "memory": "byte", "ephemeral-storage": "byte"}
 def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> None:
     """Writes samples of the amounts that queues, quotas and the cluster hold or request, and of preemptions.
 
-    Args:
-        run: the run.
-        window: the time to export. The first sample is at its beginning, and no sample is after its end.
-        step: the interval between samples, in microseconds.
-        file: the target. If the trace has no timestamps, times in the file count from 1970-01-01.
+    The first sample is at the beginning of the window, and no sample is after its end. `step` is the interval
+    between samples, in microseconds. If the trace has no timestamps, times in the file count from 1970-01-01.
 
     Raises:
         OptionError: the file would have more than `MOST` samples.

@@ -40,12 +40,9 @@ _ONE_SEQUENCE = integer(_SEQUENCE, 1)
 def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
     """Writes what happened within a window of a run.
 
-    Args:
-        run: the run.
-        window: the time to export. Spans that extend beyond the window are cut off at its ends.
-        file: the target. Times in the trace are in nanoseconds. If jobs have timestamps, times are relative
-            to the run's origin, and the viewer can show the timestamps. Otherwise, times are durations as in
-            the run's tables.
+    Spans that extend beyond the window are cut off at its ends. Times in the trace are in nanoseconds. If
+    jobs have timestamps, times are relative to the run's origin, and the viewer can show the timestamps.
+    Otherwise, times are durations as in the run's tables.
 
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.

@@ -18,13 +18,9 @@ def part_of(
 ) -> Window:
     """Parses two times and returns the part of the measured span between them.
 
-    Args:
-        run: the run.
-        since: a time in the form that the run uses, or a duration in the form that `Clock` parses. None means
-            the beginning of the run.
-        until: the end, in the same form. None means the end of the run.
-        whole: the measured span; by default, the run's own window.
-        asked: how error messages refer to the part.
+    Both times are in the form that the run uses, or durations in the form that `Clock` parses. By default,
+    they are the ends of the run, and `whole` is the run's own window. `asked` is what error messages call the
+    part.
 
     Raises:
         InputError: one of the times is not a time of the run.

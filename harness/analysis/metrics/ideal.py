@@ -135,11 +135,9 @@ def _rise(wants: Wants, used: Sequence[Floats], base: Floats, guess: Floats) -> 
     Extrapolation from any level, as if no holder stopped on the way, therefore never gives a level that is
     too high. Further steps raise the level, and the level is exact once no holder stops on the way to it.
 
-    Args:
-        wants: the demands of the holders that are still rising.
-        used: what the holders that have stopped consume of each resource.
-        base: a level at which no resource is more than fully used.
-        guess: the level to begin with, which may be too high or too low.
+    `used` has, for each resource, the consumption of the holders that have stopped rising. `base` is a level
+    at which no resource is more than fully used. `guess` is the level to begin with, which may be too high or
+    too low.
     """
     most = [rate * wants.limit for rate in wants.rates]
     ends, overfull = _ends(wants, used, most, guess)

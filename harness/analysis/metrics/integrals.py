@@ -42,7 +42,6 @@ class Integrals:
     end of the window. Demand can have a limit. What exceeds the limit is subtracted afterwards.
 
     Args:
-        owners: the number of owners.
         limits: the limits on the demand for each resource, with the time at which they begin to apply. None
             means no limit. The first limits apply from the beginning.
         window: the measured time. Nothing is held or requested at its beginning.
@@ -64,12 +63,8 @@ class Integrals:
     def add(self, time: Ints, owner: Ints, moves: Sequence[tuple[Ints, Ints]]) -> None:
         """Adds changes of the amounts that owners hold and request.
 
-        Args:
-            time: the time of each change. All changes, including those of earlier calls, are in order of
-                time.
-            owner: for each change, the number of the owner.
-            moves: for each resource, the changes of the quantity held, and the changes of the quantity held
-                or requested.
+        All changes, including those of earlier calls, are in order of time. For each resource, `moves` has
+        the changes of the quantity held, and the changes of the quantity held or requested.
         """
         groups = Groups(owner)
         number, ranked, last = groups.keys, time[groups.order], groups.last

@@ -153,12 +153,8 @@ class Lending:
     def _lend(self, piece: Piece, holder: Ints, at: Ints, more: Ints, spare: Ints) -> None:
         """Divides what is borrowed among the quotas that can lend.
 
-        Args:
-            piece: the piece that contains the levels.
-            holder: the index of each level's quota, in ascending order.
-            at: the index of the time at which each level begins.
-            more: what the quota borrows from then on.
-            spare: what the quota can lend from then on.
+        For each level, `holder` has the index of its quota, in ascending order, and `at` the index of the
+        time at which the level begins. From then on, the quota borrows `more` and can lend `spare`.
         """
         first = firsts(holder)
         pool = self._pool[holder]

@@ -50,7 +50,6 @@ class Piece(NamedTuple):
     Attributes:
         times: the times at which anything changes, in ascending order.
         end: the time until which the levels at the last of these times apply.
-        holder: the number of the level's holder, in ascending order.
         at: the index in `times` at which the level begins. For each holder, these indexes ascend, and the
             first one is 0.
         span: how long the level lasts.

@@ -72,9 +72,8 @@ class QuotaTree:
     def over(self, held: pl.DataFrame) -> pl.DataFrame:
         """Returns how much queues hold beyond both their own quota and what they might borrow.
 
-        Args:
-            held: a table with one row for each time, and a column for each queue that holds anything. The
-                name of a column is the index of the queue.
+        `held` has one row for each time, and a column for each queue that holds anything. The name of a
+        column is the index of the queue.
 
         Returns:
             A table with the same columns.

@@ -35,7 +35,6 @@ class Askers(NamedTuple):
     `harness.analysis.metrics.pieces`.
 
     Attributes:
-        part: for each time, the number of its part.
         order: a table with one column for each part. A column contains the numbers of all holders, and begins
             with the holders that have requests.
         counts: for each part, the number of holders that have requests.

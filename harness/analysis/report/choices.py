@@ -25,7 +25,6 @@ class Choice(NamedTuple):
     """A point of the chart.
 
     Attributes:
-        name: the label next to the point.
         told: the text of the tooltip.
         key: the number of the point's colour.
     """

@@ -50,7 +50,6 @@ class Material:
     """Several runs of the same jobs, prepared for drawing.
 
     Args:
-        comparison: the runs.
         command: the command line that makes the report; None if the report is made in Python.
         part: the span of time in which jobs are shown individually, as `FROM..TO`.
 

@@ -60,12 +60,8 @@ def compose(
 ) -> Report:
     """Collects the blocks of every section for some runs.
 
-    Args:
-        comparison: the runs.
-        plugins: the plugins with the registered sections.
-        command: the command line that makes the report.
-        gantt: the span of time in which jobs are shown individually, as `FROM..TO`. By default, all jobs are
-            shown if the runs are small.
+    `command` is the command line that makes the report. `gantt` is the span of time in which jobs are shown
+    individually, as `FROM..TO`. By default, all jobs are shown if the runs are small.
 
     Raises:
         PluginError: a section failed.

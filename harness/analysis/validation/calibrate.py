@@ -80,11 +80,8 @@ def calibrate(
 ) -> Fit:
     """Fits start-up time, eviction latency and capacity to the first jobs, and tests them on the later jobs.
 
-    Args:
-        validation: a comparison of the record with a simulation that does not use these settings.
-        request: the request of this simulation.
-        plugins: the registered plugins.
-        run: a function that carries out a request. By default, the request runs in this process.
+    `validation` compares the record with the simulation of `request`, which does not use these settings. By
+    default, `run` carries out requests in this process.
     """
     from harness.cluster.changes.scale import scaled_cluster
 

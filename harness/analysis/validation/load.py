@@ -126,11 +126,8 @@ def waiting(
 
     A job must also have waited for `slack` microseconds before the span.
 
-    Args:
-        bins: the spans.
-        waited: the waits, each with a tag. If several jobs have the same requests and the same tag, the
-            result contains them only once.
-        slack: the length of a wait that needs no explanation, in microseconds.
+    If several waits have the same requests and the same tag, the result contains them only once. `slack` is
+    the length of a wait that needs no explanation, in microseconds.
     """
     begins: dict[int, list[tuple[Amounts, Tag]]] = {}
     ends: dict[int, list[tuple[Amounts, Tag]]] = {}

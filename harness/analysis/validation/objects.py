@@ -46,7 +46,6 @@ class Objects(NamedTuple):
     """The objects of a cluster, and the objects that each job uses.
 
     Attributes:
-        several: the objects.
         of_job: for each job, the indices of its objects in `several`.
         queue_of: the ClusterQueue of each job, or "".
     """

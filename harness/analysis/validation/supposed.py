@@ -66,11 +66,7 @@ def removal(names: Iterable[str], start: int) -> Event:
 
 
 class Quota(NamedTuple):
-    """A quota that may be lower for a time.
-
-    Attributes:
-        field: the name of the quota's field in a table of events.
-    """
+    """A quota that may be lower for a time."""
 
     kind: str
     name: str

@@ -120,7 +120,6 @@ class TableWriter:
     """A table that grows in chunks. While it is short, its rows are also in memory.
 
     Args:
-        path: the path of the file.
         schema: the type of each column. Columns in `TIMES` are given in microseconds since the origin.
         kind: the form in which times are written.
         files: whether to write a short table to a file as well.

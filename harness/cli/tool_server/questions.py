@@ -27,10 +27,8 @@ class Reply(NamedTuple):
 def reply(tool: str, arguments: Mapping[str, Any], folders: Folders) -> Reply:
     """Returns the answer of a tool.
 
-    Args:
-        tool: one of `TOOLS`.
-        arguments: the arguments, which were checked against the tool's schema.
-        folders: the folders below which files may be read.
+    `tool` is one of `TOOLS`. The arguments were checked against its schema. Files are read only below
+    `folders`.
 
     Raises:
         InputError: a file can't be read, or the question is invalid.

@@ -16,9 +16,7 @@ def difference_patch(cluster: Cluster, other: Cluster) -> list[dict[str, Any]]:
 
     The list is empty if the clusters are equal.
 
-    Args:
-        cluster: the cluster to patch.
-        other: a cluster with the same objects, but other values of fields, such as knobs.
+    `other` has the same objects as `cluster`, but other values of fields, such as knobs.
 
     Raises:
         InputError: an object, or an item of a list, exists in only one of the clusters.

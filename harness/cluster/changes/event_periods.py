@@ -64,11 +64,8 @@ def ends_of(
     A row without an end applies until the next such row for its fields. If its fields have different next
     rows, or no next row, its end is None. Overlapping rows are faults.
 
-    Args:
-        said: maps the number of a row to the fields that the row sets.
-        when: maps the number of a row to the time when it applies.
-        rows: the rows by number.
-        faults: the list to which faults are added.
+    `said` maps the number of a row to the fields that the row sets. `when` and `rows` have the time and the
+    content of each row by its number. Faults are added to `faults`.
     """
     of_field = grouped((field, number) for number, fields in said.items() for field in fields)
     nexts: dict[int, set[Moment | None]] = {}

@@ -33,7 +33,6 @@ class Row(NamedTuple):
     """A row of an event table.
 
     Attributes:
-        number: the row's number, starting at 1.
         cells: maps each column to its text, which is "" for an empty cell.
     """
 

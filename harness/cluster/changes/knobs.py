@@ -68,9 +68,7 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
     The units are cores, bytes and devices. The values are those in the manifests, before the cluster is
     scaled. A value is None if the manifests don't set the field.
 
-    Args:
-        cluster: a cluster made from manifests.
-        pattern: a path in which `*` matches any text. The default matches all knobs.
+    In `pattern`, `*` matches any text. The default matches all knobs.
 
     Raises:
         InputError: the cluster has no manifests, or no knob matches the pattern.
@@ -84,11 +82,9 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 def with_values(cluster: Cluster, values: Values) -> Cluster:
     """Returns a copy of a cluster with new values for some knobs.
 
-    Args:
-        cluster: a cluster made from manifests.
-        values: nested values, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight":
-            2}}`, or values by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If
-            there are several values for a knob, the last value applies.
+    The values are nested, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`,
+    or by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If there are several
+    values for a knob, the last value applies.
 
     Raises:
         InputError: an object or knob does not exist, or a value has the wrong type.

@@ -33,12 +33,9 @@ def unrolled(cluster: Cluster, origin: int | None, begin: int = 0) -> Cluster:
     `changes` has an entry for each time at which a manifest begins or ceases to apply, even if no object
     changes.
 
-    Args:
-        cluster: the cluster with the times in its manifests.
-        origin: the trace's origin, in microseconds since 1970, or None if the times in the trace are not
-            dates.
-        begin: when the replay begins, in microseconds since the origin. Durations in the manifests, such as
-            3d2h, count from this time. It is 0 except for a window of a trace without dates.
+    `origin` is the trace's origin, in microseconds since 1970, or None if the times in the trace are not
+    dates. The replay begins at `begin`, in microseconds since the origin. Durations in the manifests, such as
+    3d2h, count from this time. It is 0 except for a window of a trace without dates.
 
     Raises:
         ClusterError: the manifests are faulty at some time, or contain a date although the trace has none.
@@ -163,11 +160,9 @@ def replaced(
 ) -> Cluster:
     """Returns a cluster in which manifests replace some objects at given times.
 
-    Args:
-        documents: the manifests at the beginning.
-        then: pairs of a time, in microseconds since the origin, and a manifest, sorted by time. At that time,
-            the manifest replaces the object of the same kind and name.
-        make: a function that creates a cluster from manifests.
+    `documents` are the manifests at the beginning. `then` has pairs of a time, in microseconds since the
+    origin, and a manifest, sorted by time. At that time, the manifest replaces the object of the same kind
+    and name.
 
     Raises:
         ClusterError: the manifests are faulty at some time.
@@ -197,11 +192,8 @@ def nodes_replaced(
 ) -> Iterator[Instant]:
     """Yields an `Instant` for each given time, even if no node changes at that time.
 
-    Args:
-        nodes: the nodes at the beginning.
-        then: pairs of a time, in microseconds since the origin, and an event, sorted by time. An event is the
-            manifest of a new or changed Node, or the name of a removed node.
-        make: a function that creates a cluster from manifests.
+    `then` has pairs of a time, in microseconds since the origin, and an event, sorted by time. An event is
+    the manifest of a new or changed Node, or the name of a removed node.
     """
     nodes = dict(nodes)
     for at, events in groupby(then, key=itemgetter(0)):

@@ -29,9 +29,7 @@ def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
     - Objects of plugin kinds scale themselves. If an object can't scale itself, the cluster gets a warning.
     - Pods on removed nodes are also removed, and the cluster gets a warning.
 
-    Args:
-        cluster: the cluster of the manifests.
-        scale: the factor, which is greater than 0. At least one node remains.
+    `scale` is greater than 0. At least one node remains.
 
     Raises:
         InputError: there would be too many nodes, or quantities that are too large to represent.

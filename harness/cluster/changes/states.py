@@ -57,7 +57,6 @@ class States:
 
     Args:
         cluster: the cluster. Its scale and assumptions apply at all times.
-        over: the manifests of the cluster.
         spans: when each manifest with a time applies.
         faults: the list to which `over` adds faults.
     """
@@ -80,11 +79,8 @@ class States:
     def first(self, now: int, source: str, at_first: Cluster | None = None) -> State:
         """Returns the state at a given time.
 
-        Args:
-            now: the time.
-            source: the name of the cluster at that time, for messages.
-            at_first: the cluster at the very beginning, if it was just read. The method returns it if the
-                same manifests apply at the given time.
+        Messages call the cluster `source`. `at_first` is the cluster at the very beginning, if it was just
+        read. The method returns it if the same manifests apply at the given time.
 
         Raises:
             ClusterError: the manifests are faulty at that time.

@@ -36,7 +36,6 @@ class Row(NamedTuple):
     """The verdict on a field.
 
     Attributes:
-        path: the path of the field.
         verdict: how a replay treats the field.
         why: the reason why the field can't change a decision, or the assumption that harness makes. If the
             verdict is `SAME`, it is the path of a place with the same fields.
@@ -179,11 +178,8 @@ class Place:
     def look(self, value: Any, steps: list[str], above: Finding | None, found: list[Finding]) -> None:
         """Collect the findings of one place.
 
-        Args:
-            value: the value that the manifest has at this place.
-            steps: the path of this place. The method changes the list, but restores it before it returns.
-            above: the finding that covers the place, or None if only fields with a row are allowed here.
-            found: the list to which findings are added.
+        `steps` is the path of this place. The method changes the list, but restores it before it returns.
+        `above` is the finding that covers the place, or None if only fields with a row are allowed here.
         """
         row = self.row
         if row is not None:

@@ -105,9 +105,6 @@ class QuotaLeaves:
 
     With Koordinator's quotas, a pod whose label names an unknown quota belongs to no quota. If the queue is
     the pod's namespace, as for a Pod in manifests, the search then skips steps 3 and 4.
-
-    Args:
-        cluster: the cluster with the elastic quotas and LocalQueues.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -122,10 +119,7 @@ class QuotaLeaves:
     def of(self, namespace: str, queue: str, named: str = "") -> str | None:
         """Returns the name of the quota that a pod belongs to, or None if it belongs to no quota.
 
-        Args:
-            namespace: the namespace of the pod.
-            queue: the queue of the job.
-            named: the value of the pod's label `QUOTA_NAME_LABEL`, or "" if the pod has no such label.
+        `named` is the value of the pod's label `QUOTA_NAME_LABEL`, or "" if the pod has no such label.
         """
         if named in self._leaves:
             return named

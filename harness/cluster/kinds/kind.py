@@ -22,7 +22,6 @@ class Knob(Value):
     """A number in an object's manifest that users can vary by name.
 
     Attributes:
-        name: the knob's name.
         field: the field in a manifest, such as `spec.weight`.
         by: what the key in brackets means: "" if there is no key, `resource`, or `flavor` for a resource in a
             flavor.

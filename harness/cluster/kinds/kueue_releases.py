@@ -76,11 +76,9 @@ def nearest_release(text: str) -> Release | None:
 def state_at(history: str, release: Release) -> str:
     """Returns the state that a history records for a release.
 
-    Args:
-        history: the changes in order, such as `15.6=T 16=- 16.3=T`. Each entry is `release=state`: the state
-            applies from 0.15.6 on. A change that was backported to 0.15.6 but came to 0.16 only in 0.16.3 has
-            three entries, as in this example.
-        release: the release.
+    `history` has the changes in order, such as `15.6=T 16=- 16.3=T`. Each entry is `release=state`: the state
+    applies from 0.15.6 on. A change that was backported to 0.15.6 but came to 0.16 only in 0.16.3 has three
+    entries, as in this example.
 
     Returns:
         The state after the last change up to the release, or `-` before the first change.

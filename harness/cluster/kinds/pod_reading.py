@@ -184,12 +184,9 @@ def read_pod_spec(
 ) -> PodSpec:
     """Read the `spec` of a pod.
 
-    Args:
-        fields: the spec. Its `nodeName` is ignored, because a scheduler chose the node of a bound pod.
-        namespace: the namespace of the pod, for affinity terms that don't specify one.
-        labels: the labels of the pod, for `matchLabelKeys`.
-        requests: the requests of one pod if no container has requests, as in a trace.
-        limits: the limits of one pod if no container has requests.
+    The `nodeName` in `fields` is ignored, because a scheduler chose the node of a bound pod. `namespace` is
+    that of the pod, for affinity terms that don't specify one, and `labels` are those of the pod, for
+    `matchLabelKeys`. `requests` and `limits` apply if no container has requests, as in a trace.
     """
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]

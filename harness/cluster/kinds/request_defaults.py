@@ -106,12 +106,9 @@ class RequestDefaults:
     def pod(self, spec: Mapping[str, Any], namespace: str, limits_first: bool = False) -> dict[str, Any]:
         """Returns the `spec` of a pod with the overhead and the default requests added to it.
 
-        Args:
-            spec: the `spec` of the pod.
-            namespace: the namespace of the pod.
-            limits_first: whether a container without a request gets its own limit as the request, before the
-                default request applies. It is True for pods that an API server creates, and False for the
-                templates in a Workload.
+        If `limits_first` is true, a container without a request gets its own limit as the request, before the
+        default request applies. It is true for pods that an API server creates, and false for the templates
+        in a Workload.
         """
         found = dict(spec)
         of_class = self._classes.get(str(spec.get("runtimeClassName")))

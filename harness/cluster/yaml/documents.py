@@ -55,10 +55,8 @@ class Document(Value):
 def read_specification(path: Path, what: str, *, hint: str | None = None) -> tuple[Any, bytes]:
     """Returns the content of a file with one document, and the bytes of the file.
 
-    Args:
-        path: the file.
-        what: the name that messages use for this kind of document, such as "a specification".
-        hint: says where such documents are described.
+    `what` is the name that messages use for this kind of document, such as "a specification". `hint` says
+    where such documents are described.
 
     Raises:
         SpecError: the file can't be read, or doesn't contain exactly one document.

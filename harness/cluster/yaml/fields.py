@@ -29,7 +29,6 @@ class Fields:
     Args:
         value: the mapping. A value of another type is a fault.
         where: the file, document and object, for messages.
-        faults: the list to which faults are added.
         path: the path of this mapping, such as `spec.template`.
         with_words: the list that all mappings of one object share. A mapping is added to it if it contains
             texts that `words` returns. None creates the list of a new object.

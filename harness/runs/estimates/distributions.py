@@ -82,9 +82,8 @@ class Draws(NamedTuple):
         Jobs that end one after another, such as a user's series, often have similar run times. For this
         reason, a future draws all run times of a group from one part of `values`.
 
-        Args:
-            number: a random number in [0, 1), which selects the position within the part.
-            part: a random number in [0, 1), which selects where the part begins.
+        Both numbers are in [0, 1). `number` selects the position within the part, and `part` selects where
+        the part begins.
         """
         if self.values:
             count = len(self.values)
@@ -104,8 +103,7 @@ class Draws(NamedTuple):
         If jobs of a group have been running for a long time, the waiting jobs of this group are probably long
         too. So parts of `values` with long run times become more likely, by Bayes' rule.
 
-        Args:
-            running: how long each running job of the group has run so far, in microseconds.
+        `running` says how long each running job of the group has run so far, in microseconds.
         """
         if not running or not self.values:
             return self

@@ -107,7 +107,6 @@ class Known(NamedTuple):
     """The part of a history that is known at a given time.
 
     Attributes:
-        run_times: the run times of the jobs that had ended by that time.
         coming: the days with the jobs that were submitted on them.
     """
 
@@ -160,13 +159,9 @@ def history_of(
 ) -> History:
     """Returns the jobs of a trace, prepared so that they can arrive at a cluster again.
 
-    Args:
-        trace: the history.
-        cluster: the cluster to schedule on.
-        policy: the scheduling policy. Jobs that it could never start are omitted.
-        options: the options of the policy. By default, each option has its declared default.
-        dated: whether the times in the trace are on the cluster's clock. By default, this is true if the
-            trace has timestamps.
+    Jobs that `policy` could never start are omitted. By default, each option of the policy has its declared
+    default. `dated` says whether the times in the trace are on the cluster's clock, which is assumed by
+    default if the trace has timestamps.
 
     Raises:
         TraceError: the trace has no job that the policy could ever start.

@@ -83,11 +83,8 @@ def now_of(
 ) -> Now:
     """Returns the current work as a policy takes it over.
 
-    Args:
-        cluster: the manifests.
-        policy: the scheduling policy.
-        at: the current time, in microseconds since 1970, or None for the latest time in the work.
-        said: maps the `namespace/name` of a workload to facts that are not in manifests.
+    `at` is the current time, in microseconds since 1970, or None for the latest time in the work. `said` maps
+    the `namespace/name` of a workload to facts that are not in manifests.
 
     Raises:
         OptionError: the policy can't take over the work in a cluster.

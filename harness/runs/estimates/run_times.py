@@ -26,7 +26,6 @@ class RunTimesOfWork(Value):
     Attributes:
         choice: the setting `unfinished` (see `harness.runs.settings.Given`), which is `draw`, `drop`, `limit`
             or a run time; "" if no such work takes part.
-        seed: the seed of the draws.
         times: maps `namespace/name` to the run time in microseconds, if it is known.
         said: a sentence with the number of workloads and how they are treated, or "" if none takes part.
         unknown: a sentence that says why some run times are unknown, or "" if all are known.
@@ -77,12 +76,8 @@ def beginning(
 ) -> tuple[AtStart, RunTimesOfWork]:
     """Determine which work in the manifests takes part in a replay, and how long it runs.
 
-    Args:
-        begun: the work that takes part unless `choice` is `drop`, which omits all work that ends on its own.
-        of: the sources of the run times.
-        choice: the setting `unfinished`; see `harness.runs.settings.Given`.
-        seed: the seed of the draws.
-        twin: the version of the trace with shifted arrivals, or None. Each twin has its own draws.
+    If `choice`, which is the setting `unfinished`, is `drop`, all work that ends on its own is omitted. Each
+    twin has its own draws.
     """
     if of.policy.running is None or not begun.takes_part:
         return begun, RunTimesOfWork()

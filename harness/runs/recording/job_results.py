@@ -67,7 +67,6 @@ class JobResults:
     """The rows of `jobs.parquet`.
 
     Args:
-        path: the file.
         jobs: the jobs of the replay, which provide the other columns of their rows.
         kind: whether times are written as timestamps or durations.
         rows: the number of rows in a chunk.

@@ -93,7 +93,6 @@ class ParquetRecorder:
     """Writes the tables of one replay into a folder.
 
     Args:
-        folder: the folder, which must exist.
         jobs: the jobs of the replay, which provide the other columns of their rows.
         kind: whether times are written as timestamps or durations.
         capacity: the capacity of each resource, for the shares in the timeline.

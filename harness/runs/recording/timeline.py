@@ -122,16 +122,11 @@ class Timeline:
     ) -> None:
         """Process a chunk of decisions in order.
 
-        Args:
-            time: the times, in microseconds since the origin.
-            action: the codes of the actions.
-            queue: the codes of the jobs' queues.
-            change: how each row changes the quantities of its job and its pods; see `Change`.
-            amounts: the quantities that the pods of each row hold, by resource.
-            dropped: the quantities that a partial admission no longer requests, by resource. It may be empty.
-            unused: the quota that was released unused, by resource. It may be empty.
-            shares: the new shares of queues, in chronological order. Each entry consists of the time, the
-                code of the queue, the dominant resource share and the weighted share.
+        Times are in microseconds since the origin. `action` and `queue` have codes. `amounts` has the
+        quantities that the pods of each row hold. `dropped` has the quantities that a partial admission no
+        longer requests, and `unused` has the quota that was released unused; both may be empty. `shares` has
+        the new shares of queues in chronological order, each with its time, the code of the queue, the
+        dominant resource share and the weighted share.
         """
         # Without nodes, a job holds all of its resources or none, so its begin and end determine the
         # quantities.

@@ -161,10 +161,7 @@ def redrawn(trace: Trace, block: int, seed: int) -> Trace:
 
     Like the times of the record, its times are either timestamps or durations.
 
-    Args:
-        trace: the calibrated record.
-        block: the length of each drawn block, in microseconds.
-        seed: the seed of the draws. Equal seeds draw equal blocks for each tenant.
+    Each drawn block lasts `block` microseconds. Equal seeds draw equal blocks for each tenant.
 
     Raises:
         SpecError: the record has fewer than two blocks, or far too many.

@@ -36,12 +36,8 @@ CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
 def lint(trace: Trace, cluster: Cluster | None = None, impossible: Sequence[str] = ()) -> list[Finding]:
     """Returns the misleading properties of a trace.
 
-    Args:
-        trace: a valid trace. Violations of the schema are found earlier.
-        cluster: the cluster for the replay. Without a cluster, the size of the traced machine is used, if it
-            is known.
-        impossible: sentences from plugins about jobs that can never start on the cluster. See
-            `harness.runs.impossible`.
+    Without a cluster for the replay, the size of the traced machine is used, if it is known. `impossible` has
+    sentences from plugins about jobs that can never start on the cluster; see `harness.runs.impossible`.
     """
     material = Material(trace, cluster, impossible)
     return [finding for check in CHECKS for finding in check(material)]

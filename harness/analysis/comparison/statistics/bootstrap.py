@@ -95,8 +95,7 @@ class Paired:
     def interval(self, statistic: str) -> Interval | None:
         """Returns the interval of a statistic's difference between the other run and the baseline.
 
-        Args:
-            statistic: `mean`, `total` or a percentile such as `p95`.
+        `statistic` is `mean`, `total` or a percentile such as `p95`.
 
         Returns:
             The interval, or None if there are too few jobs or too few values.

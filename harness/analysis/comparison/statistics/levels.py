@@ -19,9 +19,7 @@ def of_level(values: Sequence[float], most: float | None = None) -> Interval | N
 
     If a value is below 0, the result is Student's t interval.
 
-    Args:
-        values: values that differ only by chance.
-        most: the largest possible value, if the interval uses log-odds; None if there is no such value.
+    `most` is the largest possible value, if the interval uses log-odds, or else None.
 
     Returns:
         The interval, or None with fewer than two values.

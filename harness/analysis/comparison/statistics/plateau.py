@@ -37,10 +37,8 @@ _LATER = 3.0  # in standard errors of a correlation of 0; large, as twelve tests
 def levels_off(values: NDArray[np.float64], *, ranked: bool = True) -> bool:
     """Returns True if the estimated error of the mean levels off.
 
-    Args:
-        values: a series in order of time, with at least 128 values.
-        ranked: True to correlate the ranks of blocks. False to correlate their means, which is necessary if
-            a few values make up most of the sum.
+    `values` has at least 128 values in order of time. If `ranked` is true, the ranks of blocks are
+    correlated, or else their means, which is necessary if a few values make up most of the sum.
     """
     blocks = FINEST
     while 2 * blocks > len(values):

@@ -58,10 +58,7 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     then 1 if this amount is 0, and 0 otherwise. However, if there are fewer than `ALIKE` pairs, a sign test
     gives a p value that is too large for a verdict.
 
-    Args:
-        base: the first value of each pair.
-        other: the second value of each pair.
-        ratio: whether to use differences of logarithms, which requires values above 0.
+    If `ratio` is true, the differences are those of logarithms, which requires values above 0.
 
     Returns:
         The interval, or None with fewer than two pairs.
