@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.analysis.comparison import Comparison
-from harness.analysis.comparison.head_text import head_lines, head_markdown
+from harness.analysis.comparison.head import head_lines, head_markdown
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.explain import units_of
 from harness.analysis.explanation.histories import Histories

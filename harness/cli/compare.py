@@ -85,8 +85,12 @@ def compare(
     from harness.analysis.comparison import (
         Comparison,  # `harness.api` would import everything that a replay needs.
     )
-    from harness.analysis.comparison.conditions import NEEDS_TWINS, parse_condition
-    from harness.analysis.comparison.gate import checks_markdown, checks_text
+    from harness.analysis.comparison.conditions import (
+        NEEDS_TWINS,
+        checks_markdown,
+        checks_text,
+        parse_condition,
+    )
     from harness.base.errors import CheckError, HarnessError, OptionError
 
     parsed = [parse_condition(text) for text in conditions]

@@ -10,8 +10,8 @@ from harness.cluster.changes.edits import Instant
 from harness.cluster.changes.over_time import nodes_replaced, replaced
 from harness.cluster.convert import convert
 from harness.cluster.coverage.common import STATUS, metadata
+from harness.cluster.coverage.kueue import WORKLOAD
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, harmless, modelled, same
-from harness.cluster.coverage.workloads import WORKLOAD
 from harness.cluster.draft import NOT_MODELLED, NOT_READ, Draft, Metadata, Objects, read_metadata
 from harness.cluster.kinds.kind import Kind, Knob
 from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod, template_of

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import partial
+from math import isfinite
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
-from harness.base.options import policy_options, resolve
+from harness.base.options import did_you_mean, policy_options, resolve
 from harness.base.values import fixed
 from harness.cluster.changes.edits import ever
 from harness.plugins import Plugins, load
@@ -25,7 +28,7 @@ from harness.runs.labels import checked_label
 from harness.runs.one_quota import alone, faults
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
-from harness.runs.settings import Given, Settings, takes_settings
+from harness.runs.settings import SETTINGS, Given, Settings, takes_settings
 from harness.trace.calibration import Calibration
 
 if TYPE_CHECKING:
@@ -35,6 +38,19 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _unrolled: Lasting[Cluster] = Lasting()
+
+_SCHEMA = "1"
+_IN_JSON: Mapping[str, tuple[type, ...]] = {
+    "plugin": (str, NoneType),
+    "cluster": (str, NoneType),
+    "options": (dict,),
+    "label": (str, NoneType),
+    "calibration": (dict, NoneType),
+    "force": (bool,),
+    "twin": (str, NoneType),
+    "alone": (str, NoneType),
+}
+"""Maps each choice that is not necessarily a text to its JSON types. Settings check their own types."""
 
 
 @fixed(slots=False)
@@ -254,9 +270,35 @@ class Request(Settings):
         Raises:
             OptionError: a part of the request exists only in memory. The message names that part.
         """
-        from harness.runs.request_json import to_json
-
-        return to_json(self)
+        steps = None if self.calibration is None else self.calibration.texts()
+        kept = [
+            f"{name} is {_about(value)}"
+            for name, value, portable in (
+                ("trace", self.trace, isinstance(self.trace, Path)),
+                ("cluster", self.cluster, self.cluster is None or isinstance(self.cluster, Path)),
+                ("plugin", self.plugin, self.plugin is None or isinstance(self.plugin, str)),
+                ("calibration", self.calibration, _calibration(steps) == self.calibration),
+                *((f"option {name}", value, _is_plain(value)) for name, value in self.options.items()),
+            )
+            if not portable
+        ]
+        if kept:
+            raise OptionError(
+                f"request {self.called} cannot be written as JSON: {', '.join(kept)}",
+                hint="give paths, registered plugins and options as strings; only pickle can store values in "
+                "memory",
+            )
+        return {
+            "schema": _SCHEMA,
+            **{name: getattr(self, name) for name in _PARTS},
+            **self.settings.texts(),
+            "trace": str(self.trace),
+            "cluster": None if self.cluster is None else str(self.cluster),
+            "options": dict(self.options),
+            "calibration": steps,
+            "output": str(self.output),
+            "twin": None if self.twin is None else str(self.twin),
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Request:
@@ -265,9 +307,28 @@ class Request(Settings):
         Raises:
             OptionError: the value is not a request, or a choice is out of range.
         """
-        from harness.runs.request_json import values_of
+        if not isinstance(document, Mapping):
+            raise OptionError(
+                f"a request is read from a mapping, but this is {_about(document)}",
+                hint="json.loads makes a mapping from a string",
+            )
+        values = {**document}
+        if values.pop("schema", None) != _SCHEMA:
+            raise OptionError(
+                f"this is not a request of schema {_SCHEMA!r}", hint="Request.to_json() makes one"
+            )
+        known = [*_PARTS, *SETTINGS]
+        for name, value in values.items():
+            if name not in known:
+                raise OptionError(f"a request has no {name!r}", hint=did_you_mean(str(name), known))
+            if name not in SETTINGS and not isinstance(value, _IN_JSON.get(name, str)):
+                raise OptionError(f"request: {name} cannot be {value!r}")
+        if "trace" not in values:
+            raise OptionError("a request must name a trace")
+        return cls(**{**values, "calibration": _calibration(values.get("calibration"))})
 
-        return cls(**values_of(document))
+
+_PARTS = [part.name for part in fields(Request) if part.name not in SETTINGS]
 
 
 def _label_of(policy: PolicySpec) -> str:
@@ -293,3 +354,24 @@ def _twin(text: str) -> Twin:
     from harness.trace.shake import Twin
 
     return Twin.parse(text)
+
+
+def _calibration(steps: Mapping[str, Any] | None) -> Calibration | None:
+    """Returns a calibration from the texts of its steps."""
+    known = [item.name for item in fields(Calibration)]
+    for name, text in (steps or {}).items():
+        if name not in known:
+            raise OptionError(f"calibration has no {name!r}", hint=did_you_mean(str(name), known))
+        if not isinstance(text, str):
+            raise OptionError(f"calibration: {name} cannot be {text!r}")
+    return None if steps is None else Calibration.parse(**steps)
+
+
+def _is_plain(value: object) -> bool:
+    """Returns True if a value is the same after it is stored as JSON."""
+    return value is None or type(value) in (str, bool, int) or (type(value) is float and isfinite(value))
+
+
+def _about(value: object) -> str:
+    name = getattr(value, "__qualname__", None)
+    return f"{type(value).__name__} {name}" if name else f"a {type(value).__name__}"

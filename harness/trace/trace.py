@@ -26,13 +26,15 @@ from harness.plugins import Plugins
 from harness.plugins.reading import Reading, fault_of
 from harness.plugins.registries import ReaderSpec
 from harness.trace.choose import advice, choose_reader
-from harness.trace.digest import frame_digest
 from harness.trace.homes import homed, homed_rows, map_hint
 from harness.trace.rules import placed
 from harness.trace.schema import REQUIRED
 from harness.trace.validate import checked, cluster_faults, unknown_names
 
 _NOTHING: Mapping[str, Any] = {}
+
+_ROWS = 1 << 16  # rows per step, because a table may not fit into memory
+_NO_VALUE = "-"
 
 
 @fixed(slots=False)
@@ -201,3 +203,35 @@ def _sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return ""  # a program is still writing to the folder
+
+
+def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
+    """Returns the SHA-256 of a table's names, types and values, and of the additional texts in `besides`."""
+    found = hashlib.sha256()
+    dtypes = [[name, "String" if _is_category(dtype) else str(dtype)] for name, dtype in frame.schema.items()]
+    found.update(json.dumps([frame.height, dtypes, besides]).encode())
+    for part in frame.iter_slices(_ROWS):
+        texts = [text for place, column in enumerate(part) for text in _told(pl.nth(place), column)]
+        for text in part.select(text.alias(str(number)) for number, text in enumerate(texts)).row(0):
+            found.update(text.encode())
+    return found.hexdigest()
+
+
+def _told(values: pl.Expr, column: pl.Series) -> list[pl.Expr]:
+    """Converts the values of a column to texts. Two values have the same text only if they are equal."""
+    dtype = column.dtype
+    if dtype.is_temporal() or dtype.is_numeric() or dtype == pl.Boolean:
+        return [_joined(values.to_physical().cast(pl.String), ",", _NO_VALUE)]
+    if dtype == pl.String or _is_category(dtype):
+        values = values.cast(pl.String)
+        lengths = values.str.len_bytes().cast(pl.String)
+        return [_joined(lengths, ",", _NO_VALUE), _joined(values, "", "")]
+    return [pl.lit(json.dumps([repr(value) for value in column.to_list()]))]
+
+
+def _joined(values: pl.Expr, between: str, no_value: str) -> pl.Expr:
+    return values.fill_null(no_value).str.join(between)
+
+
+def _is_category(dtype: pl.DataType) -> bool:
+    return isinstance(dtype, (pl.Categorical, pl.Enum))

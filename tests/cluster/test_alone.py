@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.cluster.kinds.elastic import CAPACITY, KOORDINATORS, ElasticQuota, semantics_of
 from harness.cluster.model import Cluster, ClusterQueue, LocalQueue
-from harness.cluster.one_quota import alone_on
+from harness.runs.one_quota import alone_on
 
 QUOTAS = {
     "whole": ElasticQuota("whole", {"cpu": 8}, {"cpu": 8}, is_parent=True, semantics=CAPACITY),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import ClusterError
-from harness.cluster.kinds.topology_assignments import DomainPods
+from harness.cluster.kinds.topology import DomainPods
 from harness.cluster.load import cluster_from
 
 Manifest = dict[str, Any]

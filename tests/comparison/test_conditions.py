@@ -10,8 +10,7 @@ import pytest
 from small_clusters import queues
 
 import harness
-from harness.analysis.comparison.conditions import parse_condition
-from harness.analysis.comparison.gate import checks_text
+from harness.analysis.comparison.conditions import checks_text, parse_condition
 from harness.analysis.comparison.samples import Samples
 from harness.base.errors import HarnessError, InputError
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from harness.trace.digest import frame_digest
+from harness.trace.trace import frame_digest
 
 
 def column(values: list[Any], dtype: Any = None) -> str:

@@ -7,7 +7,7 @@ and it is undecided if the bound lies within the interval. Point values are judg
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from sys import float_info
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness.analysis.comparison.changes import PRACTICAL, Row
 from harness.analysis.comparison.figures import PARTS, between, change_between, changed, name_of, shown
 from harness.base.errors import InputError, OptionError, RunError
+from harness.base.markdown import plain
 from harness.base.options import did_you_mean, nearest, there_is
+from harness.base.text import aligned, columns, folded, printable
 from harness.base.units import SECOND, parse_duration, plain_number
 from harness.plugins.scopes import ALL, KINDS
 
@@ -41,6 +43,12 @@ _KEYS = (*KINDS, _RESOURCE)
 _PER_CENT = re.compile(r"[0-9]+(?:\.[0-9]+)?%")
 _LEAST = float_info.min
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+_WORDS = {True: "fails", False: "passes", None: "undecided"}
+"""The word for a check, depending on whether its condition holds.
+
+A check passes if its condition does not hold.
+"""
 
 
 class Check(NamedTuple):
@@ -315,3 +323,37 @@ def _where(text: str, where: str) -> tuple[str, str | None]:
         )
     scope = next((f"{key}={value}" if value else key for key, value in found.items()), ALL)
     return scope, resource
+
+
+def checks_text(
+    comparison: Comparison, checks: Sequence[Check], *, values: bool, width: int | None = None
+) -> str:
+    """Formats all checks for a terminal, including the checks that pass.
+
+    The argument `values` says whether point values were judged. If the table would be wider than the
+    terminal, the text contains a sentence for each check instead.
+    """
+    summary = printable(_summary(comparison, checks, values=values))
+    rows = [[check.condition, _WORDS[check.holds], check.text] for check in checks]
+    table = aligned([["check", "result", "found"], *rows], left=(0, 1, 2))
+    if width is None or all(columns(line) <= width for line in (summary, *table.split("\n"))):
+        return f"{summary}\n{table}"
+    sentences = [printable(f"{result}: {condition}: {found}") for condition, result, found in rows]
+    return "\n".join(folded([summary, *sentences], width))
+
+
+def checks_markdown(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
+    """Returns the checks as Markdown for a pull request."""
+    lines = [f"- {_WORDS[check.holds]}: {plain(f'{check.condition}: {check.text}')}" for check in checks]
+    return "\n".join([plain(_summary(comparison, checks, values=values)), "", *lines])
+
+
+def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -> str:
+    failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
+    runs = len(comparison.runs) - 1
+    of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]
+    several = "s" if len(checks) > 1 else ""
+    left = f", {undecided:,} undecided" if undecided else ""
+    how = "point values" if values else "95 % intervals over twins"
+    fails = f"{failed or 'none'} fail{'s' if failed <= 1 else ''}"
+    return f"{len(checks):,} check{several} of {of}, by {how}: {fails}{left}"

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from harness.analysis.comparison.distinction import PLUGIN, Distinction, summarized
 from harness.analysis.comparison.worlds import distinctions
+from harness.base.markdown import plain
+from harness.base.text import printable
 from harness.base.units import format_duration
 from harness.runs.epochs import sentence, shared, summary
 from harness.runs.run import Run
@@ -116,3 +118,40 @@ def _first(sentences: Sequence[str]) -> Iterator[str]:
     yield from sentences[:_MOST]
     if len(sentences) > _MOST:
         yield f"and {len(sentences) - _MOST:,} more differences; --json lists all of them"
+
+
+def head_lines(head: Head, title: str = "") -> Iterator[str]:
+    """Yields the lines above a comparison's table, for a terminal.
+
+    A blank line comes last. If there is nothing to say, there are no lines.
+    """
+    if title:
+        yield printable(title)
+    for group in head.groups:
+        yield printable(", ".join(group.names))
+        yield from (f"  {printable(sentence)}" for sentence in group.sentences)
+    if title or head.groups:
+        yield ""
+
+
+def head_markdown(head: Head, title: str = "") -> Iterator[str]:
+    """Yields the text above a comparison's table as Markdown for a pull request."""
+    if title:
+        yield plain(title)
+        yield ""
+    for group in head.groups:
+        yield f"- {plain(', '.join(group.names))}"
+        yield from (f"  - {plain(sentence)}" for sentence in group.sentences)
+    if head.groups:
+        yield ""
+
+
+def head_html(head: Head) -> str:
+    """Returns the text above a comparison's table as HTML for a notebook."""
+    from html import escape
+
+    parts = [f"<p>{escape(head.title)}</p>"] if head.title else []
+    for group in head.groups:
+        points = "".join(f"<li>{escape(sentence)}</li>" for sentence in group.sentences)
+        parts.append(f"<p>{escape(', '.join(group.names))}</p><ul>{points}</ul>")
+    return "".join(parts)

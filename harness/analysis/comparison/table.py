@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.analysis.comparison.changes import Row
 from harness.analysis.comparison.figures import changed, digits_of, name_of, shown
-from harness.analysis.comparison.head_text import head_html, head_lines, head_markdown
+from harness.analysis.comparison.head import head_html, head_lines, head_markdown
 from harness.analysis.comparison.headlines import SHOWN, comes_first, unseen
 from harness.analysis.comparison.notes import remarks, stopped
 from harness.analysis.comparison.recommendation import Recommendation, recommendation

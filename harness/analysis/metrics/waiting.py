@@ -17,9 +17,8 @@ import polars as pl
 from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
 from harness.analysis.metrics.arrivals import counted, request_columns
 from harness.analysis.metrics.exact import exact_sum
-from harness.analysis.metrics.kept import kept_progress
 from harness.analysis.metrics.levels import queue_names
-from harness.analysis.metrics.progress import progress
+from harness.analysis.metrics.progress import kept_progress, progress
 from harness.analysis.metrics.shown import WAITED, Shown
 from harness.base.arrays import Bools, Groups, Ints, as_series, codes, numbers, ranked
 from harness.base.tables.schemas import RAN_BEFORE

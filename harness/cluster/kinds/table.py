@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
-from harness.cluster.coverage import configuration as configuration_fields
 from harness.cluster.coverage import core as core_fields
 from harness.cluster.coverage import kueue as kueue_fields
 from harness.cluster.coverage import pods as pod_fields
 from harness.cluster.coverage import scheduling as scheduling_fields
-from harness.cluster.coverage import workloads as workload_fields
 from harness.cluster.draft import Draft
 from harness.cluster.kinds import core, kueue
 from harness.cluster.kinds.device_claims import read_claim_template
@@ -77,9 +75,9 @@ OURS: Mapping[tuple[str, str], Kind] = {
     ("resource.k8s.io", "ResourceClaimTemplate"): Kind(
         ("v1beta1", "v1beta2", "v1"), read_claim_template, core_fields.CLAIM_TEMPLATE
     ),
-    ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload, workload_fields.WORKLOAD),
+    ("kueue.x-k8s.io", "Workload"): Kind(_KUEUE, read_workload, kueue_fields.WORKLOAD),
     ("config.kueue.x-k8s.io", "Configuration"): Kind(
-        _KUEUE, read_kueue_configuration, configuration_fields.CONFIGURATION
+        _KUEUE, read_kueue_configuration, kueue_fields.CONFIGURATION
     ),
 }
 

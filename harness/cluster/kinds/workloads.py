@@ -13,8 +13,7 @@ from harness.base.units import SECOND, since_1970
 from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
-from harness.cluster.kinds.topology import read_topology_request
-from harness.cluster.kinds.topology_assignments import TopologyAssignment, read_topology_assignment
+from harness.cluster.kinds.topology import TopologyAssignment, read_topology_assignment, read_topology_request
 from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields
 

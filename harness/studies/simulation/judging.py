@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.explanation.vocabulary import Figures
+from harness.cluster.kinds.workloads import REJECTED, RETRY, CheckState
 from harness.engine.events import NEVER as NOT_YET
 from harness.runs.questions import foresight
 from harness.studies.simulation.answer import (
@@ -23,16 +24,17 @@ from harness.studies.simulation.answer import (
     Move,
 )
 from harness.studies.simulation.instant import Instant, Life
-from harness.studies.simulation.unready_checks import EVICTIONS, is_final, unready
 from harness.studies.simulation.words import Words, evicted_for_nobody
 
 if TYPE_CHECKING:
-    from harness.cluster.kinds.workloads import CheckState
     from harness.policy import Job, Never, Possible
     from harness.studies.simulation.moment import Moment
 
 _HELD_BACK = "Inadmissible"
 """The reason for jobs that a component other than the scheduler keeps out of their queues."""
+
+EVICTIONS = ("AdmissionCheck", "DeactivatedDueToAdmissionCheck")
+"""The reasons with which Kueue evicts a job because of its checks."""
 
 
 class Judge:
@@ -241,3 +243,28 @@ def _asks(job: Job) -> str:
 def _maybe(job: object) -> Never | None:
     """Returns None for any job, because no job is excluded in advance."""
     return None
+
+
+def is_final(checks: Iterable[CheckState]) -> bool:
+    """Returns True if one of the checks rejects the job for good."""
+    return any(each.state == REJECTED for each in checks)
+
+
+def unready(checks: Iterable[CheckState]) -> str:
+    """Returns a sentence that names the checks that are not ready, and says how Kueue reacts to them.
+
+    Kueue evicts a job if a check is in state `Retry`, and also deactivates the job if a check is in state
+    `Rejected` (upstream's reconcileCheckBasedEviction).
+    """
+    checks = list(checks)
+    told = [f"admission check {each.name} is {each.state}{_message(each)}" for each in checks]
+    after = ""
+    if is_final(checks):
+        after = "; Kueue evicts and deactivates it"
+    elif any(each.state == RETRY for each in checks):
+        after = "; Kueue evicts it, and queues it again when it has released its quota"
+    return f"it has reserved quota, but {', '.join(told)}{after}"
+
+
+def _message(check: CheckState) -> str:
+    return f" ({check.message})" if check.message else ""

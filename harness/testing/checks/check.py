@@ -10,12 +10,11 @@ from harness.base.options import did_you_mean
 from harness.cluster.model import Cluster
 from harness.runs.run import Run
 from harness.testing.checks.capacity import Capacity
-from harness.testing.checks.devices import Devices
 from harness.testing.checks.elastic import Elastic
 from harness.testing.checks.facts import Broken, Facts
 from harness.testing.checks.history import History, Rule
 from harness.testing.checks.kueue import Kueue
-from harness.testing.checks.placement import ByPriority, Never, Placement
+from harness.testing.checks.placement import ByPriority, Devices, Never, Placement
 from harness.testing.checks.quotas import ClusterQuotas
 from harness.testing.checks.tables import check_tables
 from harness.trace.trace import Trace

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.cluster.model import Cluster
-from harness.trace.lint import amounts, capacity, columns, durations, names, times, topology, units, zones
+from harness.trace.lint import capacity, durations, names, times, topology, units, zones
 from harness.trace.lint.finding import Finding, Material
 from harness.trace.trace import Trace
 
 __all__ = ["CHECKS", "Finding", "lint"]
 
 CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
-    columns.check,
+    names.check_columns,
     capacity.check,
     topology.check,
     times.check_span,
@@ -28,7 +28,7 @@ CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
     names.check_priorities,
     names.check_ids,
     units.check,
-    amounts.check_totals,
+    units.check_totals,
 )
 """The checks, in the order of their findings."""
 

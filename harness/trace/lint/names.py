@@ -1,4 +1,4 @@
-"""Checks whether queues are tenants, and whether ids are unique."""
+"""Checks the names of columns, whether queues are tenants, and whether ids are unique."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from harness.base.units import SECOND, format_duration
 from harness.trace.job_rows import distinct
 from harness.trace.level import SUBMIT
 from harness.trace.lint.finding import Finding, Material, counted
+from harness.trace.misnamed import misnamed
 
 _SHOWN = 6
 _SMALL = 100
@@ -104,3 +105,13 @@ def check_ids(material: Material) -> Iterator[Finding]:
                 f"{counted(clash, jobs.height)} have the name of another job's pod (NAME-0, NAME-1, ...)",
                 "rename them, because a join by pod name would mix them up",
             )
+
+
+def check_columns(material: Material) -> Iterator[Finding]:
+    """Finds columns outside the schema that have a name similar to a column of the schema."""
+    for name, meant in misnamed(material.trace.frame.schema).items():
+        yield Finding(
+            "column-name",
+            f"the column {name!r} is not in the schema, so policies do not see it",
+            f"did you mean {meant!r}? rename the column; an unknown column is kept, but has no effect",
+        )
