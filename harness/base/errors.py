@@ -160,10 +160,8 @@ def blamed_on(
 
     `is_of_plugin` says which errors are converted.
 
-    Args:
-        what: the beginning of the message, which contains the plugin and the failed action.
-        kind: the class of the new error.
-        hint: what to do about it.
+    `what` is the beginning of the message, which contains the plugin and the failed action. `kind` is the
+    class of the new error.
 
     Raises:
         HarnessError: the code in the block failed. The new error has the class `kind`.

@@ -49,10 +49,7 @@ def leading_json(
 ) -> tuple[Any, int]:
     """Returns the JSON value that begins at an index in a text, and the index of its end.
 
-    Args:
-        text: the text.
-        start: the index of the value's first character.
-        pairs: see `parse_json`.
+    `start` is the index of the value's first character. For `pairs`, see `parse_json`.
 
     Raises:
         ValueError: see `parse_json`.

@@ -222,10 +222,8 @@ def refuse_set(owner: str, meaningless: Iterable[Option], options: Mapping[str, 
 def factor(refusal: str, value: str | float | Fraction, *, hint: str) -> Fraction:
     """Converts a scale factor, such as `2`, `0.5`, `1/8` or a computed number, to an exact fraction.
 
-    Args:
-        refusal: the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
-        value: the factor.
-        hint: examples of factors and their effect.
+    `refusal` is the beginning of the message for an invalid factor, such as `arrivals cannot be scaled by`.
+    `hint` has examples of factors and their effect.
 
     Raises:
         OptionError: the value is not a number from a millionth to a million, or has more digits than a float
@@ -282,10 +280,8 @@ def there_is(known: Iterable[str]) -> str:
 def option_text(value: Any, *, duration: bool = False, nothing: str = "") -> str:
     """Returns an option's value as users write it after `--set`.
 
-    Args:
-        value: the value that the policy gets.
-        duration: whether the value is a duration in microseconds.
-        nothing: the text for None.
+    `value` is the value that the policy gets, `duration` says whether it is a duration in microseconds, and
+    `nothing` is the text for None.
     """
     if value is None or value == "":
         return nothing

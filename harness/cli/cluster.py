@@ -159,10 +159,7 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             {"name": cohort.name, "parent": cohort.parent, "nominal": _nominal(cohort.resource_groups)}
             for cohort in cluster.cohorts.values()
         ],
-        "local_queues": [
-            {"namespace": local.namespace, "name": local.name, "cluster_queue": local.cluster_queue}
-            for local in cluster.local_queues.values()
-        ],
+        "local_queues": _fields(cluster.local_queues.values(), "namespace", "name", "cluster_queue"),
         "kueue": None if cluster.kueue_controller is None else asdict(cluster.kueue_controller),
         "counting": list(counting_sentences(cluster)),
         "elastic_quotas": [
@@ -175,19 +172,10 @@ def _content(cluster: Cluster) -> dict[str, Any]:
             }
             for quota in cluster.elastic_quotas.values()
         ],
-        "pod_groups": [
-            {"namespace": group.namespace, "name": group.name, "min_member": group.min_member}
-            for group in cluster.pod_groups.values()
-        ],
-        "scheduling_groups": [
-            {
-                "namespace": group.namespace,
-                "workload": group.workload,
-                "name": group.name,
-                "min_count": group.min_count,
-            }
-            for group in cluster.scheduling_groups.values()
-        ],
+        "pod_groups": _fields(cluster.pod_groups.values(), "namespace", "name", "min_member"),
+        "scheduling_groups": _fields(
+            cluster.scheduling_groups.values(), "namespace", "workload", "name", "min_count"
+        ),
         "custom_resources": {
             kind: {name: told(value) for name, value in found.items()}
             for kind, found in cluster.custom_resources.items()
@@ -203,6 +191,11 @@ def _content(cluster: Cluster) -> dict[str, Any]:
         "namespaces": sorted(cluster.namespaces),
         "warnings": list(cluster.warnings),
     }
+
+
+def _fields(objects: Iterable[object], *names: str) -> list[dict[str, Any]]:
+    """Returns some fields of each object."""
+    return [{name: getattr(each, name) for name in names} for each in objects]
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:

@@ -69,10 +69,8 @@ class AtStart(Value):
     def arrivals(self, running: Callable[[Cluster, int], Sequence[Arrival]], origin: int) -> list[Arrival]:
         """Returns the jobs from the manifests that arrive during the replay, in order of arrival.
 
-        Args:
-            running: the function that the policy registered to make jobs from manifests. It names each job
-                `namespace/name`.
-            origin: the trace's origin, in microseconds since 1970.
+        `running` is the function that the policy registered to make jobs from manifests. It names each job
+        `namespace/name`. `origin` is the trace's origin, in microseconds since 1970.
         """
         if self.later is None:
             return []

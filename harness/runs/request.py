@@ -62,21 +62,9 @@ class Request(Settings):
     A request can be pickled if its content can be pickled. This is true for traces and clusters in memory,
     and for classes that can be found by name in their module.
 
+    For the meaning of the fields, see `harness.replay`. Files and folders are paths.
+
     Attributes:
-        trace: a trace, or a trace file in the canonical Parquet schema or in any format that a reader
-            supports.
-        plugin: the name of a registered policy, or your own policy class. None selects the policy that the
-            manifests specify.
-        cluster: manifests (a file or a folder), or a cluster. None stands for `<trace>.cluster.yaml` beside
-            the trace, or for a cluster derived from the trace if that file does not exist.
-        options: the options of the policy that were given.
-        label: the name of the run, or None for the name of the policy.
-        calibration: changes to the trace and the cluster.
-        output: the folder for results. The run is stored in `<output>/<trace>/<run>`.
-        force: whether to replay even if the same run already exists.
-        keep: which parts of the run to keep: `all`, only the `metrics` (with `run.json`), or `nothing`.
-        twin: the version of the trace with slightly shifted arrivals to replay, or None for the trace
-            itself.
         alone: a ClusterQueue or ElasticQuota to replay alone, which means only its jobs with only its nominal
             quota, or None for all jobs and quotas.
     """

@@ -37,11 +37,8 @@ class Rule(NamedTuple):
 def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None = None) -> list[Fault]:
     """Returns every violation of the rules, ordered by row and then by rule.
 
-    Args:
-        frame: rows in the schema's types. `job_id` may be absent.
-        rules: rules about columns of the frame.
-        rows: for each row of the frame, its number in the file, counted from 0. The default is the index of
-            the row.
+    The columns of `frame` have the schema's types. `job_id` may be absent. `rows` has the number of each row
+    in the file, counted from 0. By default, this is the index of the row.
     """
     rules = list(rules)
     if not rules or not frame.height:

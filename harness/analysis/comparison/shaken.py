@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 class Shaken:
     """The measurements of runs over several twins.
 
-    Args:
-        runs: the runs without jitter, with the baseline first.
-        shake: the jitter and the number of twins.
-        twins: the twins of each run, with the baseline's twins first.
-        shared: whether twins with the same number have equal arrivals and can therefore share a window.
+    The baseline's run and twins come first. `shared` says whether twins with the same number have equal
+    arrivals and can therefore share a window.
 
     Raises:
         RunError: a twin was not measured over the shared window.

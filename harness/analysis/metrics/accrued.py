@@ -29,10 +29,9 @@ NOTHING: Figure = (None, False)
 def statistics(values: Floats | Ints, going: Bools, names: Sequence[str]) -> list[Figure]:
     """Computes statistics of durations that may still be growing.
 
-    Args:
-        values: the final value of each duration or slowdown, or its value so far; `NEVER` if there is none.
-        going: whether each value can still grow.
-        names: the statistics to compute: `mean`, `max` or percentiles such as `p95` and `p99_9`.
+    `values` has the final value of each duration or slowdown, its value so far, or `NEVER` if there is none.
+    `going` says whether each value can still grow. The statistics are `mean`, `max` or percentiles such as
+    `p95` and `p99_9`.
     """
     there = values != NEVER
     known = values if there.all() else values[there]

@@ -283,11 +283,9 @@ class _Free:
 class _Parts:
     """Spans of time, grouped by the needs during each span. The needs of most spans do not change.
 
-    Args:
-        time, until: the beginning and the end of each span.
-        starts: the times at which the needs change, in order. No span begins before the first of these
-            times.
-        needs: the numbers of the needs from each of these times on.
+    Each span lasts from `time` to `until`. `starts` has the times at which the needs change, in order, and
+    `needs` has the numbers of the needs from each of these times on. No span begins before the first of these
+    times.
     """
 
     def __init__(self, time: Ints, until: Ints, starts: Sequence[int], needs: Sequence[int]) -> None:

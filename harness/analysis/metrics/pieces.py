@@ -84,16 +84,10 @@ def cut(
 ) -> Iterator[Piece]:
     """Adds up changes of amounts, and yields the resulting amounts over a window in pieces of time.
 
-    Args:
-        found: the changes, in order of time.
-        owners: the number of holders whose amounts change.
-        names: the names of the amounts, such as `allocated0`.
-        window: the measured time; nothing changes before it.
-        changes: the approximate number of changes in a piece.
-        turns: the times at which the cluster changes, in order. A new piece begins at each of these times,
-            unless `alike` contains the time.
-        alike: the times at which a new part of the current piece suffices. A new piece begins there only if
-            the current piece would get more than `changes` changes.
+    `found` has the changes of the amounts `names`, such as `allocated0`, in order of time. Nothing changes
+    before the window. Each piece has about `changes` changes. The cluster changes at the times `turns`, in
+    order, at which new pieces begin. At the times in `alike`, a new piece begins only if the current piece
+    would get more than `changes` changes. Otherwise, a new part of the piece suffices.
     """
     state: Mapping[str, Ints] = {name: np.zeros(owners, np.int64) for name in names}
     parts: list[_Part] = []

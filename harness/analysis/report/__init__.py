@@ -64,42 +64,28 @@ _BUILT_IN = (
     ),
     ("gantt", "Job by job", "every job as a bar, for small runs"),
     ("metrics", "All figures", "the metrics of all runs in one table"),
+    (
+        "record",
+        "Against what happened",
+        "a comparison of simulations with the record of what happened, if one of the runs is a record",
+    ),
+    ("domains", "Where it ran", "the resources that pods held in each topology domain over time"),
+    (
+        "assumed",
+        "What this rests on",
+        "the cluster, the settings, the assumptions, and how to repeat the runs",
+    ),
 )
+_PLACES = {"record": 150, "domains": 550, "assumed": 10_000}
+"""The places of sections that are not in the order of `_BUILT_IN`."""
 
 
 @hookimpl
 def harness_register_sections(register: Register[SectionSpec]) -> None:
     """Registers the built-in sections."""
     for number, (name, title, help_text) in enumerate(_BUILT_IN, start=1):
-        register(SectionSpec(name, _section(name), title=title, help=help_text, place=100 * number))
-    register(
-        SectionSpec(
-            "record",
-            _section("record"),
-            title="Against what happened",
-            help="a comparison of simulations with the record of what happened, if one of the runs is "
-            "a record",
-            place=150,
-        )
-    )
-    register(
-        SectionSpec(
-            "domains",
-            _section("domains"),
-            title="Where it ran",
-            help="the resources that pods held in each topology domain over time",
-            place=550,
-        )
-    )
-    register(
-        SectionSpec(
-            "assumed",
-            _section("assumed"),
-            title="What this rests on",
-            help="the cluster, the settings, the assumptions, and how to repeat the runs",
-            place=10_000,
-        )
-    )
+        place = _PLACES.get(name, 100 * number)
+        register(SectionSpec(name, _section(name), title=title, help=help_text, place=place))
 
 
 def _section(name: str) -> MakeSection:

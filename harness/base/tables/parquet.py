@@ -76,10 +76,8 @@ class UnwritableError(RunError):
 class ShortTable:
     """A table with all of its rows in memory, because it is short.
 
-    Args:
-        pieces: the rows in chunks, as `Run.micros` returns them.
-        schema: the type of each column in a file.
-        origin: the origin of times in a file, in microseconds since the epoch.
+    `pieces` has the rows in chunks, as `Run.micros` returns them. `schema` has the type of each column in a
+    file. Times in a file count from `origin`, in microseconds since the epoch.
     """
 
     def __init__(

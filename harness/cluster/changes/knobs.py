@@ -82,9 +82,8 @@ def knobs(cluster: Cluster, pattern: str | None = None) -> dict[str, int | Fract
 def with_values(cluster: Cluster, values: Values) -> Cluster:
     """Returns a copy of a cluster with new values for some knobs.
 
-    The values are nested, such as `{"ClusterQueue/team-a": {"quota": {"nvidia.com/gpu": 32}, "weight": 2}}`,
-    or by path, such as `{"*.quota[nvidia.com/gpu]": 32}`, where `*` matches any text. If there are several
-    values for a knob, the last value applies.
+    For the form of the values, see `Cluster.with_values`. If there are several values for a knob, the last
+    value applies.
 
     Raises:
         InputError: an object or knob does not exist, or a value has the wrong type.

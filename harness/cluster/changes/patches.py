@@ -42,10 +42,7 @@ _IN_PYTHON = "the patch"
 def patched(cluster: Cluster, patch: Patch) -> Cluster:
     """Returns a copy of a cluster with a patch applied to its manifests.
 
-    Args:
-        cluster: a cluster made from manifests. If the cluster was derived from a trace, the patch applies to
-            its assumed manifests.
-        patch: see `Patch`.
+    If the cluster was derived from a trace, the patch applies to its assumed manifests.
 
     Raises:
         ClusterError: the patch can't be read, refers to something that doesn't exist, or makes the

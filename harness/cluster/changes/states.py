@@ -106,10 +106,8 @@ class States:
     def after(self, now: int, state: State, called: Callable[[int], str]) -> Iterator[Step]:
         """Yields the changes that come after a state, sorted by time.
 
-        Args:
-            now: the time of the state.
-            state: the state that the last call of `first` returned.
-            called: returns the name of the cluster at a time, for messages.
+        `now` is the time of the state that the last call of `first` returned. `called` returns the name of
+        the cluster at a time, for messages.
 
         Raises:
             ClusterError: the manifests are faulty at some time.

@@ -87,11 +87,8 @@ class Converted:
 def convert(cluster: Cluster, to: str, *, keep: bool = False, kinds: Kinds = KINDS) -> Converted:
     """Returns the manifests of a cluster, with its quotas converted to another family.
 
-    Args:
-        cluster: a cluster read from manifests.
-        to: `elasticquota`, `kueue`, or the name of a plugin's kind, such as `Queue.scheduling.volcano.sh`.
-        keep: whether to keep the original quotas, so that the manifests contain the quotas of both families.
-        kinds: the built-in kinds and those of plugins.
+    `to` is `elasticquota`, `kueue`, or the name of a plugin's kind, such as `Queue.scheduling.volcano.sh`. If
+    `keep` is true, the manifests also contain the original quotas.
 
     Raises:
         InputError: the cluster has no quotas to convert, has quotas of several other families, or already has

@@ -24,13 +24,9 @@ def metadata(
 ) -> list[Row]:
     """Returns verdicts on the fields of an object's metadata.
 
-    Args:
-        named: whether the name distinguishes the object from others. It is False if only one object can
-            exist.
-        namespaced: whether the object belongs to a namespace.
-        labels: whether all labels of the object matter.
-        deleted: what harness assumes about an object whose deletion has begun, or "" for no assumption.
-        counts: further fields that matter.
+    `named` is false if only one object can exist. `labels` says whether all labels of the object matter.
+    `deleted` says what harness assumes about an object whose deletion has begun, or is "". `counts` has
+    further fields that matter.
     """
     return [
         *(modelled("metadata.name") if named else harmless("there is one", "metadata.name")),

@@ -69,12 +69,10 @@ class Counting(Value):
         The sum of outputs is rounded, and is never negative. If a pod also requests an output resource
         directly, the outputs are added to that request.
 
-        Args:
-            requests: the quantities that the pod requests, by resource.
-            exact: whether a fraction of a source yields a fraction of its outputs. Before PR 12953, Kueue
-                rounded sources and multipliers up to whole units.
-            keeps_inputs: whether a source counts with its requested quantity if no output replaces it.
-                Before PR 13986, Kueue also multiplied the source by the quantity of `multiply_by`.
+        If `exact` is true, a fraction of a source yields a fraction of its outputs. Before PR 12953, Kueue
+        rounded sources and multipliers up to whole units. If `keeps_inputs` is true, a source counts with its
+        requested quantity if no output replaces it. Before PR 13986, Kueue also multiplied the source by the
+        quantity of `multiply_by`.
         """
         if self.excluded:
             requests = {name: each for name, each in requests.items() if not name.startswith(self.excluded)}

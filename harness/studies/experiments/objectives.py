@@ -266,11 +266,9 @@ class Judged:
 def measured_as(frame: pl.DataFrame, text: str, *, given: bool) -> Measurement:
     """Returns the metric that a text names. The result has no value.
 
-    Args:
-        frame: the measured metrics, with the columns `metric`, `scope`, `resource`, `unit` and `better`.
-        text: `METRIC` or `METRIC{SCOPE,resource=NAME}`.
-        given: whether a user wrote the text. In that case, it must name the resource if the metric was
-            measured for several resources.
+    The columns of `frame` are `metric`, `scope`, `resource`, `unit` and `better`. `text` is `METRIC` or
+    `METRIC{SCOPE,resource=NAME}`. If a user wrote it (`given`), it must name the resource if the metric was
+    measured for several resources.
 
     Raises:
         OptionError: the text is not a metric or does not name its resource. Or neither higher nor lower

@@ -161,10 +161,7 @@ def displaced(forecast: Forecast, other: Forecast, job: Start) -> list[Displaced
 def shifts(forecast: Forecast, other: Forecast) -> list[Shift]:
     """Returns the effect of another cluster on each workload. Waiting workloads come first.
 
-    Args:
-        forecast: the forecast on the first cluster.
-        other: the forecast on the other cluster. Workloads that only one cluster has are left out, and also
-            waiting workloads that are not requested.
+    Workloads that only one cluster has are left out, and also waiting workloads that are not requested.
     """
     count = len(forecast.futures)
     mine, theirs = _starts(forecast), _starts(other)

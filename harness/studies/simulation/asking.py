@@ -40,14 +40,7 @@ Submitted = str | Path | Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """The input of a simulation. For the meaning of the fields, see `harness.simulate`.
-
-    Attributes:
-        cluster: the output of `kubectl get`, or a cluster. With a trace, this is the cluster of the replay,
-            and None stands for the cluster next to the trace.
-        plugin, options, on_preemption: the scheduler, its options, and the progress that preempted jobs lose.
-        trace, at: a trace and a time in its replay; None if the question is about a dump.
-    """
+    """The input of a simulation. For the meaning of the fields, see `harness.simulate`."""
 
     plugins: Plugins
     cluster: str | Path | Cluster | None = None

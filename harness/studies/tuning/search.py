@@ -152,17 +152,10 @@ def search(
     point on the same part. It prunes a point if the point's largest gain so far is below the median gain of
     the other points.
 
-    Args:
-        space: the search space.
-        attempt: the function that tries points.
-        better: for each objective, `lower` or `higher`.
-        first: the present point, which need not be in the space.
-        trials: the number of points to try.
-        seed: the seed of the search. Equal seeds give equal points.
-        at_once: the number of points that are proposed before the first result.
-        parts: the number of parts, which require a single objective. Parts on which the present point fails
-            are ignored.
-        sampler: one of `SAMPLERS`; by default `tpe` for one objective and `nsga2` for several.
+    `better` has `lower` or `higher` for each objective. `first` is the present point, which need not be in
+    the space. Before the first result, `at_once` points are proposed. Several `parts` require a single
+    objective, and parts on which the present point fails are ignored. Equal seeds give equal points.
+    `sampler` is one of `SAMPLERS`, by default `tpe` for one objective and `nsga2` for several.
 
     Raises:
         InputError: a package that the sampler needs is not installed.

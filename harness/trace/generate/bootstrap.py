@@ -95,10 +95,8 @@ class Bootstrap:
     def pieces(self, span: int, seed: int, jobs: int | None = None) -> Iterator[pl.DataFrame]:
         """Yields the rows of a synthetic trace, one block at a time, sorted by submission.
 
-        Args:
-            span: the end of submissions in microseconds. Submissions begin at 0.
-            seed: the seed of the draws. Equal seeds draw equal blocks for each tenant.
-            jobs: the maximum number of jobs, each with all its pod sets, or None for no limit.
+        Submissions begin at 0 and end before `span`, in microseconds. Equal seeds draw equal blocks for each
+        tenant. `jobs` is the maximum number of jobs, each with all its pod sets, or None for no limit.
 
         Raises:
             SpecError: there would be too many blocks.
