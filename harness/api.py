@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 from warnings import warn
 
 from harness.base.errors import OptionError
+from harness.base.names import checked_label
 from harness.plugins import Plugins, load
 from harness.runs.arguments import FORECAST, SIMULATION, check_arguments, checked_requests, opened
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_cluster, read_trace
-from harness.runs.labels import checked_label
 from harness.runs.request import Request
 from harness.runs.run import Keep, Run
 from harness.runs.settings import Given, takes_settings

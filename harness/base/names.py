@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from harness.base.errors import OptionError
+
 LONGEST = 40
 _LONGEST_LABEL = 63  # limit of label values in Kubernetes, which names a job's queue in a label
 
@@ -34,3 +36,20 @@ def kubernetes_name(name: str) -> str:
     """
     made = re.sub("[^a-z0-9-]+", "-", name.lower()).strip("-")[:_LONGEST_LABEL].strip("-")
     return made or "queue"
+
+
+def checked_label(text: str) -> str:
+    """Check a label, which may have the form `PLUGIN@NAME`, and return it.
+
+    A label must be usable in folder names on all systems, and in `LABEL.KEY=VALUE`.
+
+    Raises:
+        OptionError: the text is not a valid label.
+    """
+    return "@".join(_part_of_label(part) for part in text.split("@", 1))
+
+
+def _part_of_label(text: str) -> str:
+    if not is_name(text):
+        raise OptionError(f"{text!r} cannot be a label", hint=f"a label is {RULE}")
+    return text

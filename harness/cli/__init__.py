@@ -11,8 +11,7 @@ import click
 
 from harness.base.collector import collect_seldom
 from harness.base.errors import HarnessError, InputError, blamed_on
-from harness.base.freed_memory import keep_for_seconds
-from harness.base.linear_algebra import in_one_thread
+from harness.base.native_libraries import compute_in_one_thread, keep_freed_memory
 from harness.cli.context import ARGUMENTS, PluginChoice
 from harness.cli.failure import end_like_ctrl_c, ended, is_shortage, open_what_is_closed, warnings_in_words
 from harness.cli.group import Group
@@ -173,8 +172,8 @@ def main(args: list[str] | None = None) -> None:
         mute = open_what_is_closed()
         end_like_ctrl_c()
         collect_seldom()
-        in_one_thread()
-        keep_for_seconds()
+        compute_in_one_thread()
+        keep_freed_memory()
     options = args[: args.index("--")] if "--" in args else args
     debug = _DEBUG in options  # The option may be at any position.
     try:

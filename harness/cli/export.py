@@ -16,7 +16,8 @@ from harness.cli.output import ANOTHER, STDOUT, writing
 from harness.cli.screen import binary_stdout, tell
 
 if TYPE_CHECKING:
-    from harness.analysis.export.sink import BinarySink
+    from _typeshed import SupportsWrite
+
     from harness.plugins.measurement import Window
     from harness.runs.run import Run
 
@@ -90,7 +91,7 @@ def _to_file(run: Run, form: str, window: Window, step: int, place: Path) -> Non
             _write(run, form, window, step, raw)
 
 
-def _write(run: Run, form: str, window: Window, step: int, file: BinarySink) -> None:
+def _write(run: Run, form: str, window: Window, step: int, file: SupportsWrite[bytes]) -> None:
     if form == "perfetto":
         from harness.analysis.export.perfetto import write_perfetto
 

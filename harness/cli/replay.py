@@ -17,12 +17,12 @@ from harness.base.grouping import grouped
 from harness.base.text import counted
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
-from harness.cli.conventions import conventions
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
 from harness.cli.replays import How, carried_out, isolated, judged, shaken
 from harness.cli.run_options import kept, setting_options, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
+from harness.cli.trace_file import conventions
 from harness.cli.worlds import World, read_worlds
 from harness.runs.settings import SETTINGS, Given
 

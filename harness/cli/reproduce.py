@@ -34,7 +34,7 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
     with --data; harness verifies their checksums.
     """
     from harness.base.text import aligned
-    from harness.studies.reproduced import table
+    from harness.studies.reproduced.case import markdown, text, to_json
     from harness.studies.reproduced.cases import CASES, case_of
 
     if sum((bool(names), listed, every)) != 1:
@@ -57,6 +57,6 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
                 raise
             tell(f"{case.name} is left out: {error.message}; {error.hint}")
     if form == "text":
-        click.echo(fold(table.text(results, terminal_width())))
+        click.echo(fold(text(results, terminal_width())))
     else:
-        click.echo(table.markdown(results) if form == "markdown" else table.to_json(results))
+        click.echo(markdown(results) if form == "markdown" else to_json(results))

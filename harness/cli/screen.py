@@ -19,7 +19,7 @@ import click
 from harness.base.text import folded, printable
 
 if TYPE_CHECKING:
-    from harness.analysis.export.sink import BinarySink
+    from _typeshed import SupportsWrite
 
 _COLOURS = {"▲": "green", "△": "green", "▼": "red", "▽": "red"}
 _VERDICT = re.compile(f"(?<= )[{''.join(_COLOURS)}](?=  |$)", re.MULTILINE)
@@ -83,7 +83,7 @@ class _Decoded:
         return sys.stdout.write(self._decoder.decode(data))
 
 
-def binary_stdout() -> BinarySink:
+def binary_stdout() -> SupportsWrite[bytes]:
     """Returns a sink for bytes of text. It changes the bytes only if stdout is a terminal."""
     return _Decoded() if sys.stdout.isatty() else sys.stdout.buffer
 

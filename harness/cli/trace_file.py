@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+_KEEPS = "parquet"
+"""The reader of the files that `trace convert` writes."""
 
 
 def from_file(command: _F) -> _F:
@@ -72,3 +75,17 @@ def open_file(
     return open_trace(
         file, loaded_plugins(ctx), reader=reader, options=options, cluster=cluster, hashed=hashed
     )
+
+
+def conventions(trace: Trace) -> Iterator[str]:
+    """Yields lines about the skipped rows, followed by lines about the conventions that the reader applied.
+
+    If the file stores the conventions, one line names the command that shows them.
+    """
+    for reason, count in trace.left_out.items():
+        yield f"left out: {counted(count, 'row')}: {reason}"
+    if trace.reader == _KEEPS and trace.notes:
+        kept = counted(len(trace.notes), "convention")
+        yield f"note: the reader applied {kept}; see harness trace info {trace.path}"
+    else:
+        yield from (f"note: {note}" for note in trace.notes)

@@ -12,12 +12,12 @@ from harness.base.errors import OptionError
 from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, loaded_plugins
-from harness.cli.conventions import conventions
 from harness.cli.plugin_options import assign
 from harness.cli.progress import ProgressBars
 from harness.cli.replays import How, carried_out
 from harness.cli.run_options import kept, one_plugin, setting_options
 from harness.cli.screen import fold, tell, terminal_width
+from harness.cli.trace_file import conventions
 
 if TYPE_CHECKING:
     from harness.runs.request import Request

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 from harness.base.errors import OptionError
 from harness.base.frozen import Frozen
+from harness.base.names import checked_label
 from harness.base.options import did_you_mean, policy_options, resolve
 from harness.base.values import fixed
 from harness.cluster.changes.edits import ever
@@ -24,7 +25,6 @@ from harness.runs.estimates.run_times import Material, beginning
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
 from harness.runs.inputs import check_fit, cluster_for, default_plugin, read_trace
-from harness.runs.labels import checked_label
 from harness.runs.one_quota import alone, faults
 from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run

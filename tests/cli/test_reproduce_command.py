@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness.base.text import aligned
-from harness.studies.reproduced import table
-from harness.studies.reproduced.case import Row
+from harness.studies.reproduced.case import Results, Row, markdown, text, to_json
 from harness.studies.reproduced.cases import CASES
-from harness.studies.reproduced.table import Results
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproduced.md"
@@ -28,7 +26,7 @@ def free() -> Results:
 def test_results_that_need_no_file_are_those_of_the_page(free: Results) -> None:
     """AccaSim, Kubernetes' design and Kueue's examples: each line of the table is on the page."""
     assert list(free) == ["accasim-hpc2n", "kubernetes-preemption", "kueue-fair-sharing"]
-    assert table.markdown(free) in PAGE.read_text(encoding="utf-8")
+    assert markdown(free) in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_command_prints_the_table_of_a_result(harness: Callable, free: Results) -> None:
@@ -36,7 +34,7 @@ def test_the_command_prints_the_table_of_a_result(harness: Callable, free: Resul
     name = "kueue-fair-sharing"
     ended = harness("reproduce", name)
     assert ended.code == 0
-    assert ended.out == f"{table.text({name: free[name]})}\n"
+    assert ended.out == f"{text({name: free[name]})}\n"
 
 
 def test_strict_fifo_starts_every_job_when_accasim_does(free: Results) -> None:
@@ -102,7 +100,7 @@ def test_a_difference_is_relative_or_named() -> None:
     rows = [Row("f", "2,000", "2,001.00"), Row("f", "a", "b"), Row("f", "", "1"), Row("f", "a", "a")]
     assert [row.difference for row in rows] == ["+0.05 %", "other", "-", "none"]
     assert Row("f", "95.00 ± 0.10", "95.95 ± 0.20").difference == "+1.00 %"
-    assert json.loads(table.to_json({"x": rows}))["results"]["x"][0]["difference"] == "+0.05 %"
-    assert table.text({"x": rows[3:]}) == aligned(
+    assert json.loads(to_json({"x": rows}))["results"]["x"][0]["difference"] == "+0.05 %"
+    assert text({"x": rows[3:]}) == aligned(
         [["x", "theirs", "ours", "difference"], ["f", "a", "a", "none"]], left=(0,)
     )

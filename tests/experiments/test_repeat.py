@@ -15,10 +15,10 @@ from harness.studies.experiments.experiment import Experiment
 from harness.studies.experiments.objectives import Judged
 from harness.studies.experiments.parsing import load_spec, more_varied, spec_of
 from harness.studies.experiments.preparation import prepared
+from harness.studies.experiments.provenance import fields_of
 from harness.studies.experiments.report import report
 from harness.studies.experiments.specification import Spec
 from harness.studies.experiments.sweep import Sweep
-from harness.studies.experiments.written import fields_of
 
 DRAWN = {"count": 2, "shake": "arrivals=30s,ties"}
 

@@ -13,7 +13,7 @@ import harness
 from harness.base.units import DAY, HOUR
 from harness.runs.estimates.coming_jobs import Past
 from harness.runs.estimates.traits import Traits
-from harness.studies.forecasting.growth import Growth, growth
+from harness.studies.forecasting.past import Growth, growth
 from harness.studies.forecasting.text import text
 from harness.testing.scripts import Script
 

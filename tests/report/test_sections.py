@@ -34,8 +34,8 @@ from harness.analysis.report import (
 )
 from harness.analysis.report.amounts import number
 from harness.analysis.report.material import Material, distinct
-from harness.analysis.report.occupancy import capacities, levels_of
 from harness.analysis.report.report import Report
+from harness.analysis.report.sections.domains import capacities, levels_of
 from harness.analysis.report.sections.fairness import ONE, deviation
 from harness.analysis.report.waits import Waited, Waits
 from harness.base.errors import HarnessError, PluginError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,13 @@ from harness.analysis.comparison.figures import Key, chosen, key_of
 from harness.analysis.comparison.head import Head, chosen_by
 from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.missing import Lack, depends_on_run_times
-from harness.analysis.comparison.names import names_of, place_of
 from harness.analysis.comparison.one_replay import OneReplay, measurements_of
 from harness.analysis.comparison.pairs import Pairs, shares_of
 from harness.analysis.comparison.plain_values import COLUMNS, changes_frame, cluster_size, json_row
 from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.table import html, markdown, text
 from harness.base.errors import OptionError, RunError
+from harness.base.options import did_you_mean
 from harness.plugins.measurement import Measurement
 from harness.plugins.scopes import ALL, parse_scope
 from harness.runs.arguments import opened
@@ -375,3 +375,34 @@ class Comparison:
                     interval = self._evidence(measured, place).interval
                     tests[key, place] = 1.0 if interval is None else interval.p
         return Family(tests, same_as)
+
+
+def names_of(runs: Sequence[Run], *, taken: Container[str] = ()) -> list[str]:
+    """Returns a distinct name for each run: its label, or else its folder's name, or else the folder's path.
+
+    A label is not used if several runs have it, or if it is in `taken`. The same applies to the names of
+    folders.
+
+    Raises:
+        RunError: a run is given twice.
+    """
+    places = [run.path.resolve() for run in runs]
+    for place, run in zip(places, runs, strict=True):
+        if places.count(place) > 1:
+            raise RunError(f"{run.path} is given twice")
+    names = [run.label for run in runs]
+    for other in (lambda run: run.info["run"], lambda run: str(run.path)):
+        names = [
+            other(run) if names.count(name) > 1 or name in taken else name
+            for name, run in zip(names, runs, strict=True)
+        ]
+    return names
+
+
+def place_of(baseline: str, runs: Sequence[Run], names: Sequence[str]) -> int:
+    """Returns the index of the baseline, which is given by name, label, folder, or the name of the folder."""
+    folders = [str(run.path) for run in runs]
+    for known in (names, [run.label for run in runs], [run.info["run"] for run in runs], folders):
+        if baseline in known:
+            return known.index(baseline)
+    raise RunError(f"no run is named {baseline!r}", hint=did_you_mean(baseline, names))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.analysis.export.sink import BinarySink
 from harness.analysis.metrics.levels import quotas_named
 from harness.base.errors import OptionError
 from harness.base.units import SECOND, format_duration
@@ -20,6 +20,9 @@ from harness.runs.epochs import Step
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queues
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 MOST = 20_000_000
 """The maximum number of samples of queues in a file. Such a file has about two gigabytes."""
@@ -36,7 +39,7 @@ _JOBS = {
 _UNITS = {"cpu": "core", "memory": "byte", "ephemeral-storage": "byte"}
 
 
-def write_openmetrics(run: Run, window: Window, step: int, file: BinarySink) -> None:
+def write_openmetrics(run: Run, window: Window, step: int, file: SupportsWrite[bytes]) -> None:
     """Writes samples of the amounts that queues, quotas and the cluster hold or request, and of preemptions.
 
     The first sample is at the beginning of the window, and no sample is after its end. `step` is the interval

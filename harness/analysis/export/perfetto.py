@@ -12,12 +12,12 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import count
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from harness.analysis.export.holding import Preemption, Stay, holding
 from harness.analysis.export.protobuf import double, fixed64, integer, message, text
-from harness.analysis.export.sink import BinarySink
 from harness.analysis.metrics.levels import quotas_named
 from harness.base.grouping import grouped
 from harness.base.units import format_amount, format_duration
@@ -26,6 +26,9 @@ from harness.runs.epochs import Step
 from harness.runs.folder import reading
 from harness.runs.run import Run
 from harness.runs.tenants import timeline_queues
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _PACKET, _TIMESTAMP, _SEQUENCE, _SEQUENCE_FLAGS, _CLOCKS, _EVENT, _DESCRIPTOR = 1, 8, 10, 13, 6, 11, 60
 _TYPE, _TRACK, _NAME, _ARGUMENT, _COUNT, _AMOUNT, _FLOW, _FLOW_END = 9, 11, 23, 4, 30, 44, 47, 48
@@ -37,7 +40,7 @@ _EXPLICIT = 3
 _ONE_SEQUENCE = integer(_SEQUENCE, 1)
 
 
-def write_perfetto(run: Run, window: Window, file: BinarySink) -> None:
+def write_perfetto(run: Run, window: Window, file: SupportsWrite[bytes]) -> None:
     """Writes what happened within a window of a run.
 
     Spans that extend beyond the window are cut off at its ends. Times in the trace are in nanoseconds. If

@@ -14,12 +14,12 @@ from typing import Any
 
 from harness.base.errors import Fault, InputError, OptionError, SpecError
 from harness.base.frozen import Frozen
+from harness.base.names import checked_label
 from harness.base.options import did_you_mean
 from harness.cluster.derive import find_cluster
 from harness.cluster.yaml.documents import read_specification
 from harness.cluster.yaml.fields import Fields
 from harness.cluster.yaml.scalars import settled
-from harness.runs.labels import checked_label
 from harness.studies.experiments.specification import SHAKE, Arm, ItemKeep, Seeds, Spec
 from harness.trace.bundled import BUNDLED, bundled_path
 from harness.trace.generate.uniform import key_of

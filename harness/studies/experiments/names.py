@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.base.names import checked_label
 from harness.cluster.derive import plain_stem
-from harness.runs.labels import checked_label
 
 
 def name_of(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from harness.base.build import versions
@@ -13,8 +15,19 @@ from harness.runs.plan import Plan
 from harness.runs.tenants import quotas
 from harness.studies.experiments.evaluation import Item
 from harness.studies.experiments.requests import Bench
-from harness.studies.experiments.specification import CLUSTER, OWN, PATCH, PLUGIN, SEED, TRACE, Point
-from harness.studies.experiments.written import fields_of
+from harness.studies.experiments.specification import (
+    CLUSTER,
+    OWN,
+    PATCH,
+    PLUGIN,
+    SEED,
+    TRACE,
+    Arm,
+    Factor,
+    Point,
+    Seeds,
+    Spec,
+)
 from harness.trace.job_rows import count_jobs
 from harness.trace.trace import Trace
 
@@ -98,3 +111,49 @@ def _policy(plan: Plan) -> dict[str, Any]:
         "version": policy.version,
         "code": plan.code[1].sha256,
     }
+
+
+def fields_of(spec: Spec) -> dict[str, Any]:
+    """Returns the fields from which `spec_of` makes an equal experiment, with paths relative to its file."""
+    single = list(takewhile(lambda group: len(group) == 1, spec.groups))
+    patches = {label: path for label, path in spec.patches.items() if path is not None}
+    found = {
+        "experiment": spec.name,
+        "traces": _paths(spec.traces, spec.folder),
+        "clusters": _paths({label: path for label, path in spec.clusters.items() if path}, spec.folder),
+        "patches": _paths(patches, spec.folder),
+        "plugins": [_plugin(arm) for arm in spec.arms],
+        "settings": dict(spec.settings),
+        "vary": {factor.name: list(factor.values) for (factor,) in single},
+        "zip": [_factors(group) for group in spec.groups[len(single) :]],
+        "exclude": [{name: list(values) for name, values in rule.items()} for rule in spec.exclude],
+        "random": "" if spec.random is None else f"{spec.random.count}@{spec.random.seed}",
+        "seeds": {} if spec.seeds is None else _seeds(spec.seeds),
+        "keep": spec.keep,
+        "metrics": list(spec.metrics),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _paths(files: Mapping[str, Path | None], folder: Path) -> dict[str, str]:
+    return {
+        label: ",".join(_relative(Path(part), folder) for part in str(path).split(","))
+        for label, path in files.items()
+    }
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
+
+
+def _plugin(arm: Arm) -> str | dict[str, Any]:
+    name = arm.plugin if arm.label == arm.plugin else f"{arm.plugin}@{arm.label}"
+    return {name: dict(arm.options)} if arm.options else name
+
+
+def _factors(group: Sequence[Factor]) -> dict[str, Any]:
+    return {factor.name: list(factor.values) for factor in group}
+
+
+def _seeds(seeds: Seeds) -> dict[str, Any]:
+    return {"count": seeds.count, "first": seeds.first, seeds.of: seeds.by}

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 from harness.base.text import counted
+from harness.runs.estimates.coming_jobs import Past as PastJob
 from harness.runs.executors import InParallel
 from harness.studies.forecasting.backtest import Backtest, Span, judged_at, moments_in, second_half
-from harness.studies.forecasting.baselines import Baseline
+from harness.studies.forecasting.baselines import WEEK, Baseline
 from harness.studies.forecasting.calibration import LEAST, Calibration, Errors, Interval
-from harness.studies.forecasting.growth import Growth, growth
 from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.quantiles import Times
 from harness.studies.forecasting.scores import CALIBRATED, Coverage, coverage
 
 FUTURES = 5
 """The number of futures at each past moment. A few suffice, because only their median is needed."""
+
+LEAST_GROWTH = 0.2
+"""The growth that must be reached, as a share of the largest earlier week. Most weeks differ by less."""
 
 
 @dataclass(frozen=True)
@@ -125,3 +130,48 @@ def moments_to_judge(backtest: Backtest, count: int) -> tuple[list[int], Span]:
     before = Span((first + half.begin) // 2, half.begin)
     drawn = {*moments_in(backtest, half, count), *moments_in(backtest, before, -(-count // 4), "calibration")}
     return sorted(drawn), half
+
+
+class Growth(NamedTuple):
+    """The growth of the requested work in the last week.
+
+    Attributes:
+        resource: the resource that grew most.
+        share: how much the last week exceeds the largest earlier week, as a share of that earlier week.
+    """
+
+    resource: str
+    share: float
+
+
+def growth(jobs: Sequence[PastJob], first: int, last: int) -> Growth | None:
+    """Returns the growth of the load in the last week, or None if it is less than `LEAST_GROWTH`.
+
+    The result is also None if the history is shorter than two weeks.
+
+    The work of a job is its requests multiplied by its run time. In each week, only the jobs that were
+    submitted in the week count, with their work until the end of the week. Weeks are therefore comparable,
+    and the result depends only on facts that are known at `last`. A resource is left out if fewer than half
+    of the jobs request it, because a single job could then double the work.
+
+    The jobs are in order of submission. `first` is the beginning of the history, in microseconds on its
+    clock, and `last` is the end of the last week.
+    """
+    weeks = (last - first) // WEEK
+    count, asked = 0, Counter[str]()
+    work: dict[str, list[int]] = {}
+    for job in jobs:
+        back, left = divmod(last - job.submit, WEEK)
+        if 0 <= back < weeks:
+            count, one = count + 1, job.arrival[0]
+            for resource, amount in one.requests_of(range(one.pods)).items():
+                asked[resource] += 1
+                of_weeks = work.setdefault(resource, [0] * weeks)
+                of_weeks[back] += amount * min(job.run_time, left)
+    found = [
+        Growth(resource, of_weeks[0] / max(of_weeks[1:]) - 1)
+        for resource, of_weeks in sorted(work.items())
+        if any(of_weeks[1:]) and 2 * asked[resource] >= count
+    ]
+    most = max(found, key=lambda each: each.share, default=None)
+    return most if most is not None and most.share >= LEAST_GROWTH else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,7 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.base.errors import InputError
+from harness.base.markdown import pipe_table
+from harness.base.text import aligned
 from harness.readers.source import contents
+
+_HEAD = ("result", "figure", "theirs", "ours", "difference", "reason")
 
 
 class Row(NamedTuple):
@@ -40,6 +45,9 @@ class Row(NamedTuple):
         except ValueError:
             return "other"
         return f"{(ours / theirs - 1) * 100:+.2f} %"
+
+
+Results = Mapping[str, Sequence[Row]]
 
 
 class Source(NamedTuple):
@@ -103,3 +111,36 @@ class Case:
         """
         given = tuple(places)
         return list(self.replay({each.name: each.among(given) for each in self.sources}))
+
+
+def text(results: Results, width: int | None = None) -> str:
+    """Returns one table per result, followed by the reasons, for a terminal of `width` columns."""
+    parts = []
+    for name, rows in results.items():
+        lines = [[name, *_HEAD[2:5]], *([row.figure, *_values(row)] for row in rows)]
+        reasons = dict.fromkeys(row.reason for row in rows if row.reason)
+        parts.append("\n".join([aligned(lines, width=width), *(f"  {reason}" for reason in reasons)]))
+    return "\n\n".join(parts)
+
+
+def markdown(results: Results) -> str:
+    """Returns the results as a single Markdown table."""
+    rows = [
+        (name if number == 0 else "", row.figure, *_values(row), row.reason or "-")
+        for name, of in results.items()
+        for number, row in enumerate(of)
+    ]
+    return "\n".join(pipe_table([_HEAD, *rows], left=(0, 1, 5)))
+
+
+def to_json(results: Results) -> str:
+    """Returns the results as JSON."""
+    found = {
+        name: [{**row._asdict(), "difference": row.difference} for row in rows]
+        for name, rows in results.items()
+    }
+    return json.dumps({"schema": "1", "results": found}, indent=2)
+
+
+def _values(row: Row) -> tuple[str, str, str]:
+    return row.theirs or "-", row.ours, row.difference

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,29 +12,30 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from harness.base.units import INT64_MAX, SECOND, exact_duration
+import polars as pl
+
+from harness.base.units import INT64_MAX, SECOND, exact_duration, parse_quantity
 from harness.cluster.changes.timed import has_times
+from harness.cluster.devices import GPU, GPU_COUNT, MILLI_GPU, WHOLE
 from harness.cluster.kinds.preemption_strategies import PERMITTED_STRATEGIES
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
 from harness.runs.request import Request
+from harness.runs.run import Run
 from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
-from harness.testing.worlds.clusters import GPU, Manifest, elastic, kueue, nodes, pod_group
-from harness.testing.worlds.devices import with_devices
+from harness.testing.worlds.clusters import Manifest, elastic, kueue, nodes, pod_group
 from harness.testing.worlds.events import events
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
 from harness.testing.worlds.node_events import node_events as changes_of
+from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
 from harness.trace.validate import checked
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from harness.plugins import Plugins
     from harness.policy import PolicyFactory
-from harness.runs.run import Run
 
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
 """The built-in policies for which a world has options."""
@@ -43,6 +45,8 @@ _TRACE, _ON_NODES, _POOL = "world.parquet", "nodes.cluster.yaml", "pool.cluster.
 _LOSSES = ("restart", "resume", "checkpoint=7s,restore=2s")
 _GATES = ("PrioritizePreemptorWorkloads=true", "ReclaimablePods=false", "PartialAdmission=false", "")
 _STRATEGIES = ("", *map(",".join, PERMITTED_STRATEGIES))
+
+_SHARES = (200, 300, 400, 500, 500, 600, 700)
 
 
 @dataclass(frozen=True, repr=False)
@@ -295,3 +299,26 @@ def _settings(options: Mapping[str, str]) -> str:
 
 def _without_nodes(manifests: Sequence[Manifest]) -> list[Manifest]:
     return [manifest for manifest in manifests if manifest["kind"] != "Node"]
+
+
+def with_devices(
+    chance: Chance, frame: pl.DataFrame, manifests: Sequence[Manifest]
+) -> tuple[pl.DataFrame, list[Manifest]]:
+    """Returns a copy of a world's trace and manifests, in which GPUs are devices that pods can share.
+
+    The copy counts GPUs in thousandths, and reads the original's quantities as thousandths. Half of the pods
+    that request one whole GPU request a share of a GPU instead.
+    """
+    found: list[Manifest] = json.loads(json.dumps(manifests).replace(f'"{GPU}"', f'"{MILLI_GPU}"'))
+    for each in found:
+        has = each.get("status", {}).get("allocatable", {}).get(MILLI_GPU) if each["kind"] == "Node" else None
+        if has is not None:
+            each["metadata"].setdefault("labels", {})[GPU_COUNT] = str(int(parse_quantity(has)) // WHOLE)
+    column = f"{REQUEST}{GPU}"
+    if column not in frame.columns:
+        return frame, found
+    asked = [
+        chance.choice(_SHARES) if amount == WHOLE and chance.percent(50) else amount
+        for amount in frame[column].to_list()
+    ]
+    return frame.with_columns(pl.Series(column, asked)).rename({column: f"{REQUEST}{MILLI_GPU}"}), found
