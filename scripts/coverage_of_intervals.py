@@ -46,7 +46,7 @@ from harness.analysis.comparison.missing import Lack
 from harness.analysis.comparison.paired import Paired
 from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.statistics import bootstrap
-from harness.analysis.comparison.statistics.levels import of_level
+from harness.analysis.comparison.statistics.bounded import of_level
 from harness.analysis.comparison.statistics.significance import LEVEL, of_pairs
 from harness.runs.run import Run
 

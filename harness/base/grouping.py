@@ -1,4 +1,4 @@
-"""Groups values by key."""
+"""Groups values by key, and adds them up by key."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TypeVar
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
+_N = TypeVar("_N", int, float)
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
@@ -14,4 +15,12 @@ def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
+    return found
+
+
+def summed(pairs: Iterable[tuple[_K, _N]]) -> dict[_K, _N]:
+    """Maps each key to the sum of its values. Keys keep the order in which `pairs` has them."""
+    found: dict[_K, _N] = {}
+    for key, value in pairs:
+        found[key] = found[key] + value if key in found else value
     return found

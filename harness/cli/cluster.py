@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from harness.base.errors import ClusterError, InputError
 from harness.base.text import aligned, counted, printable
+from harness.base.units import format_amount
 from harness.cli.cluster_events import events
 from harness.cli.cluster_init import init
 from harness.cli.cluster_mig import slice_lines, slices_of
@@ -20,10 +22,8 @@ from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import deliver_manifests, spare
 from harness.cli.screen import fold, tell, terminal_width
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster, ResourceGroup
-
+from harness.cluster.model import UNLIMITED, Cluster, ResourceGroup
+from harness.cluster.yaml.sources import sources
 
 _EXAMPLES = """\b
 Examples:
@@ -56,7 +56,6 @@ def check(file: Path, *, as_json: bool) -> None:
     stderr names the parts that harness does not model. The command lists all faults; if there are any, the
     exit code is 2.
     """
-    from harness.base.errors import ClusterError, InputError
     from harness.cluster.load import load_cluster
 
     try:
@@ -97,7 +96,6 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     """
     from harness.cluster.convert import convert as converted
     from harness.cluster.load import load_cluster
-    from harness.cluster.yaml.sources import sources
 
     if output is not None:
         for each in sources(file):
@@ -127,7 +125,6 @@ def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None
     """
     from harness.cluster.load import load_cluster
     from harness.cluster.manifests import to_manifests
-    from harness.cluster.yaml.sources import sources
 
     if output is not None:
         for path in (file, *patches):
@@ -286,9 +283,6 @@ def _counts(content: Mapping[str, Any]) -> str:
 
 
 def _amount(resource: str, amount: int) -> str:
-    from harness.base.units import format_amount
-    from harness.cluster.model import UNLIMITED
-
     return "unlimited" if amount >= UNLIMITED else format_amount(resource, amount)
 
 

@@ -10,6 +10,7 @@ import click
 
 from harness.base.errors import InputError, OptionError
 from harness.base.text import counted, printable
+from harness.base.units import SECOND, parse_duration
 from harness.cli.event_file import check_name, text_of, write
 from harness.cli.output import spare
 from harness.cli.screen import put, tell
@@ -136,7 +137,6 @@ def _asked(
     selector: str,
     header_file: Path | None,
 ) -> Watched:
-    from harness.base.units import SECOND, parse_duration
     from harness.readers.events.prometheus import METRICS, of_answers
     from harness.readers.live.prometheus import connect, fetch
 

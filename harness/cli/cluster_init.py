@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import InputError, OptionError
+from harness.base.options import factor
 from harness.base.text import printable
 from harness.base.units import exact_number, to_amount
 from harness.cli.calibration import calibrated
@@ -76,7 +77,6 @@ def init(
     A real cluster would accept the manifests. Pass them to a replay with --cluster. If you use options that
     change the trace, give the same options to the replay.
     """
-    from harness.base.options import factor
     from harness.cluster.manifests import dump_yaml
     from harness.trace.starter import start
 

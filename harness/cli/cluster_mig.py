@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.text import aligned, counted, printable
 from harness.cli.screen import terminal_width
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster
 
 
 def slices_of(cluster: Cluster) -> dict[str, Any]:

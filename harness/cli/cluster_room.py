@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.base.text import aligned, counted, printable
+from harness.base.units import format_amount
 from harness.cli.screen import terminal_width
+from harness.cluster.model import UNLIMITED
 
 
 def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -39,9 +41,6 @@ def room_lines(rooms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _row(room: Mapping[str, Any]) -> tuple[str, ...]:
-    from harness.base.units import format_amount
-    from harness.cluster.model import UNLIMITED
-
     resource = room["resource"]
     unlimited = room["nominal"] >= UNLIMITED
     return (

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.base.grouping import summed
+
 if TYPE_CHECKING:
     from harness.cluster.kinds.disruption import Share
     from harness.cluster.kinds.pods import Pod
@@ -108,10 +110,7 @@ def _pod_state(cluster: Cluster, pod: Pod) -> str:
 
 
 def _total(parts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for requests, count in parts:
-        for resource, amount in requests.items():
-            found[resource] = found.get(resource, 0) + amount * count
+    found = summed((name, amount * count) for requests, count in parts for name, amount in requests.items())
     return {resource: amount for resource, amount in sorted(found.items()) if amount}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.errors import CheckError, HarnessError, OptionError
 from harness.base.text import counted
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.output import json_layout, layout_option
@@ -91,7 +92,6 @@ def compare(
         checks_text,
         parse_condition,
     )
-    from harness.base.errors import CheckError, HarnessError, OptionError
 
     parsed = [parse_condition(text) for text in conditions]
     if fail_on_values and not parsed:

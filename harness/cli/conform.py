@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.base.errors import CheckError, InputError
 from harness.base.text import aligned, counted, printable
 from harness.cli.context import PluginChoice, loaded_plugins
 from harness.cli.screen import fold, terminal_width
@@ -63,7 +64,6 @@ def conform(
     FILE contains one case per line. A case has the state of a cluster, a question, and the answer that the
     component's own code gave. The exit code is 1 if a plugin gives a different answer to any case.
     """
-    from harness.base.errors import CheckError, InputError
     from harness.plugins.conformance import check, component_of, judge, read_cases
 
     plugins = loaded_plugins(ctx)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from harness.base.errors import HarnessError, PluginError, is_of_plugin, told
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
-
+from harness.plugins import Plugins, load
+from harness.plugins.loading import third_parties
 
 ARGUMENTS = "harness.cli.arguments"
 """The key in a context's `meta` under which the original arguments are stored."""
@@ -59,9 +56,6 @@ class PluginChoice:
 
     def _third_parties(self) -> Plugins:
         """Returns the plugins of other distributions, because built-in plugins add no commands."""
-        from harness.plugins import load
-        from harness.plugins.loading import third_parties
-
         return load(only=third_parties() - set(self.blocked))
 
 

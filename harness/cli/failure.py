@@ -40,9 +40,7 @@ def open_what_is_closed() -> bool:
     """Replace standard streams that the caller closed (`harness ... 2>&-`) with `os.devnull`.
 
     Python sets such a stream to None, and the first file that is opened would get the number of the stream.
-
-    Returns:
-        True if stdout was closed, which means that results would be lost.
+    The result is True if stdout was closed, which means that results would be lost.
     """
     mute = sys.stdout is None
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +16,8 @@ from harness.cli.progress import Count
 from harness.cli.run_options import one_plugin, setting_options, workers_option
 from harness.cli.screen import printable_lines, terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
+from harness.cluster.load import load_cluster
+from harness.cluster.model import Cluster
 
 
 @click.command(
@@ -160,8 +158,6 @@ def forecast(
 
 
 def _read(path: Path | None) -> Cluster:
-    from harness.cluster.load import load_cluster
-
     assert path is not None  # The option is required.
     return load_cluster(path)
 

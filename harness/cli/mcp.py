@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from harness.base.errors import OptionError
+from harness.base.errors import InputError, OptionError
+from harness.base.units import parse_quantity, round_up
 
 
 @click.command(
@@ -33,8 +34,6 @@ def mcp(folders: tuple[Path, ...], seconds: float, memory: str) -> None:
     The tools read only files below the given folders. A separate process answers each question, and it is
     killed at the time limit.
     """
-    from harness.base.errors import InputError
-    from harness.base.units import parse_quantity, round_up
     from harness.cli.tool_server.server import Bounds, serve
 
     try:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
-
-if TYPE_CHECKING:
-    from harness.plugins.registries import PolicySpec, ReaderSpec
+from harness.plugins.registries import PolicySpec, ReaderSpec
 
 
 def assign(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from harness.base.errors import InputError, OptionError
+from harness.base.text import aligned
 from harness.cli.output import table_format
 from harness.cli.screen import fold, tell, terminal_width
 
@@ -33,7 +34,6 @@ def reproduce(names: tuple[str, ...], listed: bool, every: bool, places: tuple[P
     A table shows how much each figure differs, and why. Pass files that don't come with harness
     with --data; harness verifies their checksums.
     """
-    from harness.base.text import aligned
     from harness.studies.reproduced.case import markdown, text, to_json
     from harness.studies.reproduced.cases import CASES, case_of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,12 +14,9 @@ from harness.cli.plugin_options import assign
 from harness.cli.run_options import one_plugin, setting_options
 from harness.cli.screen import printable_lines, tell, terminal_width
 from harness.cli.worlds import tell_quota_is_capacity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from harness.cluster.model import Cluster
-    from harness.plugins import Plugins
+from harness.cluster.load import load_cluster
+from harness.cluster.model import Cluster
+from harness.plugins import Plugins
 
 
 @click.command(
@@ -147,7 +144,6 @@ def _check(
 def _read(
     path: Path | None, trace: Path | None, patches: Sequence[Path], plugins: Plugins
 ) -> tuple[Cluster | None, str]:
-    from harness.cluster.load import load_cluster
     from harness.runs.inputs import cluster_for, default_plugin, read_trace
     from harness.runs.live_cluster import scheduler_of
 

@@ -9,6 +9,7 @@ import click
 
 from harness.base.errors import CheckError, OptionError
 from harness.base.text import aligned, counted, printable, shortened
+from harness.base.units import SECOND, format_duration
 from harness.cli.context import loaded_plugins
 from harness.cli.progress import SweepBar
 from harness.cli.run_options import workers_option
@@ -164,7 +165,6 @@ def _listed(made: Sweep) -> str:
 
 
 def _estimated(made: Sweep) -> str:
-    from harness.base.units import SECOND, format_duration
     from harness.studies.experiments.time_estimate import PILOT_JOBS, estimated
 
     missing = len(made.folder.missing(made.items))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.base.errors import InputError, OptionError
+from harness.base.options import factor
 from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
@@ -211,7 +212,6 @@ def calibrate(
     `harness replay`.
     """
     from harness import api
-    from harness.base.options import factor
     from harness.cli.trace_target import document, report
     from harness.trace.target import aim
 

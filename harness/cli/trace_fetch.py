@@ -15,6 +15,7 @@ import click
 
 from harness.base.errors import InputError, OptionError
 from harness.base.text import counted
+from harness.base.units import SECOND, parse_duration
 from harness.cli.output import writing
 from harness.cli.screen import tell
 
@@ -69,7 +70,6 @@ def fetch(
     If OUTPUT ends with .json or .json.gz, it contains the server's answers, for `harness trace convert`. If
     it ends with .parquet, it is a trace. The command only reads from the server.
     """
-    from harness.base.units import SECOND, parse_duration
     from harness.cli.trace_file import account, open_file
     from harness.readers.live.prometheus import connect
     from harness.readers.live.prometheus import fetch as pages_of

@@ -11,6 +11,7 @@ import click
 
 from harness.base.errors import OptionError
 from harness.base.text import counted, printable
+from harness.base.units import SECOND, parse_duration
 from harness.cli.screen import tell
 
 
@@ -80,8 +81,6 @@ def record(
 
 
 def _seconds(option: str, text: str) -> float:
-    from harness.base.units import SECOND, parse_duration
-
     span = parse_duration(text)
     if span <= 0:
         raise OptionError(f"{option}: must be longer than 0, not {text}")

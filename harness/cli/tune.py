@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.base.options import durations, option_text
 from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import remove_output, write_output
@@ -74,7 +75,6 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
 
 def _command(tuner: Tuner, patch: Path) -> str:
     """Returns the command that replays the whole trace with and without the patch, as in the tuning."""
-    from harness.base.options import durations, option_text
     from harness.studies.experiments.requests import TENANTS
 
     spec = tuner.tuning.spec

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from harness.base.errors import OptionError
 from harness.base.files.standard_input import CALLED, STANDARD_INPUT
 from harness.cli.screen import tell
 from harness.cluster.derive import plain_stem
+from harness.cluster.model import Cluster
 from harness.cluster.yaml.sources import sources
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 _LONGEST_NAME = 40
 _BASE = "base"

@@ -68,13 +68,10 @@ def rooms(cluster: Cluster) -> list[Room]:
 
 def _quotas(cluster: Cluster) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    owned = [queue.resource_groups for queue in cluster.cluster_queues.values()]
-    owned += [cohort.resource_groups for cohort in cluster.cohorts.values()]
-    for groups in owned:
-        for quotas in (quotas for group in groups for quotas in group.flavors):
-            sums = found.setdefault(quotas.flavor, {})
-            for resource, quota in quotas.resources.items():
-                sums[resource] = min(UNLIMITED, sums.get(resource, 0) + quota.nominal)
+    for quotas in (quotas for group in cluster.resource_groups for quotas in group.flavors):
+        sums = found.setdefault(quotas.flavor, {})
+        for resource, quota in quotas.resources.items():
+            sums[resource] = min(UNLIMITED, sums.get(resource, 0) + quota.nominal)
     return found
 
 

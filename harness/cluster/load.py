@@ -233,10 +233,8 @@ def read_object(
 ) -> Kind | None:
     """Read one object into the draft, and warn about its unmodelled fields.
 
-    An object of an unknown kind is counted in `not_read`.
-
-    Returns:
-        The object's kind, or None if harness does not read it.
+    The result is the object's kind. If harness does not read this kind, the result is None, and the object is
+    counted in `not_read`.
     """
     content: Mapping[str, Any] = document.content
     kind, version, name = content.get("kind"), content.get("apiVersion"), _name(content)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.base.frozen import Frozen
-from harness.base.grouping import grouped
+from harness.base.grouping import grouped, summed
 from harness.base.units import INT64_MAX
 from harness.base.values import Value, fixed
 from harness.cluster.kinds.selectors import LabelSelector, Taint, Toleration
@@ -297,25 +297,22 @@ class Cluster(Value):
         """True if a node is added, removed or changed during the replay."""
         return any(edit.kind == "Node" for instant in self.changes for edit in instant.edits)
 
+    @property
+    def resource_groups(self) -> list[ResourceGroup]:
+        """The resource groups of all ClusterQueues, followed by those of all cohorts."""
+        groups = [group for queue in self.cluster_queues.values() for group in queue.resource_groups]
+        return groups + [group for cohort in self.cohorts.values() for group in cohort.resource_groups]
+
     @cached_property
     def capacity(self) -> Mapping[str, int]:
         """The capacity by resource, summed over all nodes, or over nominal quotas if there are no nodes.
 
         A resource is absent if one of its quotas is unlimited, or if the sum of its quotas is 0.
         """
-        total: dict[str, int] = {}
         if self.nodes or self.nodes_change:
-            for node in self.nodes.values():
-                for resource, amount in node.allocatable.items():
-                    total[resource] = total.get(resource, 0) + amount
-            return frozen(total)
-        owned = [queue.resource_groups for queue in self.cluster_queues.values()]
-        owned += [cohort.resource_groups for cohort in self.cohorts.values()]
-        for groups in owned:
-            for group in groups:
-                for quotas in group.flavors:
-                    for resource, quota in quotas.resources.items():
-                        total[resource] = total.get(resource, 0) + quota.nominal
+            return frozen(summed(pair for node in self.nodes.values() for pair in node.allocatable.items()))
+        flavors = [flavor for group in self.resource_groups for flavor in group.flavors]
+        total = summed((name, quota.nominal) for each in flavors for name, quota in each.resources.items())
         return frozen({resource: amount for resource, amount in total.items() if amount < UNLIMITED})
 
     @cached_property

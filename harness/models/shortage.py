@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from harness.base.grouping import summed
 from harness.models.quota import NO_PARENT, UNLIMITED, QuotaTree, plus
 
 _MOST = 3  # the maximum number of queues to list
@@ -38,7 +39,7 @@ def shortage(
         borrow: whether the queue can use unused quota of its cohort.
         short: the missing part of each quantity. By default, it is computed from the current usage in `tree`.
     """
-    labels, asked = tree.labels, _summed(request)
+    labels, asked = tree.labels, summed(request)
     missing = lacking(tree, node, asked.items(), borrow=borrow) if short is None else short
     detail: dict[str, Any] = {
         "queue": tree.names[node],
@@ -71,7 +72,7 @@ def lacking(
 ) -> dict[str, int]:
     """Returns the missing part of a request. The arguments are the same as those of `shortage`."""
     missing: dict[str, int] = {}
-    for cell, amount in _summed(request).items():
+    for cell, amount in summed(request).items():
         free = tree.available(node, cell)
         if not borrow:
             at = node * tree.width + cell
@@ -79,13 +80,6 @@ def lacking(
         if amount > max(0, free):
             missing[tree.labels[cell]] = amount - max(0, free)
     return missing
-
-
-def _summed(request: Iterable[tuple[int, int]]) -> dict[int, int]:
-    asked: dict[int, int] = {}
-    for cell, amount in request:
-        asked[cell] = asked.get(cell, 0) + amount
-    return asked
 
 
 def _limits(tree: QuotaTree, node: int, request: Mapping[int, int]) -> Iterator[tuple[str, str, str, int]]:

@@ -12,17 +12,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from harness.base.errors import HarnessError, InputError, told
 from harness.base.json_text import parse_json
 from harness.base.names import RULE, is_path
 from harness.base.options import did_you_mean
 from harness.base.values import Value, fixed
+from harness.plugins import Plugins, load
 from harness.plugins.registries import Registration, Spec
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
 
 Case: TypeAlias = Mapping[str, Any]
 Answer: TypeAlias = Mapping[str, Any]
@@ -369,8 +367,6 @@ _of_process: list[tuple[Plugins, bool]] = []  # plugins and `counters` of a work
 
 
 def _start(block: Sequence[str], counters: bool) -> None:
-    from harness.plugins import load
-
     _of_process[:] = [(load(block=block), counters)]
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from harness.cluster.model import Cluster
 from harness.policy.decisions import Decision
 from harness.policy.job import Arrival, Job
 from harness.policy.view import View
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 
 class Why(Enum):

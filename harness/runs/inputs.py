@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.base.errors import TraceError
 from harness.base.text import first_of
+from harness.cluster.changes.edits import ever
 from harness.runs.cache import Lasting
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool = False) -> Non
 
 def without_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> Iterator[str]:
     """Yields a warning if the policy admits jobs by ClusterQueues, but the cluster has none at any time."""
-    from harness.cluster.changes.edits import ever
-
     there = ever(cluster)
     if there.cluster_queues or not trace.frame.height or not policy.admits_by_queues(there):
         return
@@ -94,7 +93,6 @@ def without_queues(trace: Trace, cluster: Cluster, policy: PolicySpec) -> Iterat
 
 
 def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
-    from harness.cluster.changes.edits import ever
     from harness.trace.homes import homed, map_hint
     from harness.trace.validate import cluster_faults
 

@@ -21,6 +21,7 @@ from harness.plugins.registries import PolicySpec
 from harness.runs.arguments import check_arguments
 from harness.runs.at_start import at_start
 from harness.runs.cache import Lasting
+from harness.runs.engines import check_heard
 from harness.runs.estimates.run_times import Material, beginning
 from harness.runs.execution import execute
 from harness.runs.identity import look_at
@@ -30,6 +31,8 @@ from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
 from harness.runs.settings import SETTINGS, Given, Settings, takes_settings
 from harness.trace.calibration import Calibration
+from harness.trace.homes import homed
+from harness.trace.recorded import check_recorded
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -185,10 +188,6 @@ class Request(Settings):
                 together.
             PolicyError: the policy does not support the changes of the cluster.
         """
-        from harness.runs.engines import check_heard
-        from harness.trace.homes import homed
-        from harness.trace.recorded import check_recorded
-
         policy = None if self.plugin is None else _policy(self.plugin, plugins)
         if policy is not None and isinstance(self.trace, Path):
             look_at(policy)  # Do this before the trace is read, because the file may be edited meanwhile.
@@ -241,8 +240,6 @@ class Request(Settings):
         self, twin: Twin, trace: Trace, cluster: Cluster, plugins: Plugins, *, by_elastic_quotas: bool
     ) -> Trace:
         """Returns the twin of a trace, which is replayed instead of the trace."""
-        from harness.trace.homes import homed
-
         changed = twin.calibration(self.calibration)
         if changed is not None and changed.priority_share != (self.calibration or changed).priority_share:
             trace = homed(read_trace(self.trace, plugins, changed), cluster)

@@ -10,6 +10,7 @@ from typing import Any
 from harness.base.errors import InputError, RunError
 from harness.base.files.standard_input import STANDARD_INPUT
 from harness.cluster.model import Cluster
+from harness.cluster.yaml.sources import sources
 from harness.plugins import Plugins
 from harness.runs.inputs import cluster_for, read_trace
 from harness.runs.request import Request
@@ -85,7 +86,6 @@ def _cluster(info: Mapping[str, Any], plugins: Plugins, calibration: Calibration
 
 
 def _is_there(source: str) -> bool:
-    from harness.cluster.yaml.sources import sources
 
     return all(path.exists() for path in sources(Path(source)))
 

@@ -15,6 +15,7 @@ from harness.base.arguments import wrong
 from harness.base.errors import RunError
 from harness.base.tables.parquet import FEW, ShortTable, in_micros
 from harness.base.text import first_of
+from harness.engine.livelock import Livelock
 from harness.plugins.measurement import Measurement, Window
 from harness.runs.epochs import Epoch, Step, epochs, integrated, steps
 from harness.runs.folder import TABLES, check_present, check_table, read_info, reading, tables_of
@@ -157,7 +158,6 @@ class Run:
         if found is None:
             return None
         # This imports the whole engine, which readers of a run do not need.
-        from harness.engine.livelock import Livelock
 
         return Livelock.read(found)
 

@@ -8,23 +8,20 @@ quota.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from harness.base.arrays import places
+from harness.base.grouping import summed
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.cluster.kinds.elastic import QuotaLeaves, leaves_of
 from harness.cluster.kinds.quotas import quotas_of_plugins
+from harness.cluster.model import Cluster, ResourceGroup
 from harness.models.quota import UNLIMITED, QuotaTree, minus
 from harness.trace.quota_names import QUOTA_NAME
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from harness.cluster.model import Cluster, ResourceGroup
-
 
 _SLICE = 1 << 20
 _NAME = "harness.tenant"
@@ -195,21 +192,15 @@ def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
-    nominal: dict[str, int] = {}
-    for group in groups:
-        for flavor in group.flavors:
-            for resource, quota in flavor.resources.items():
-                nominal[resource] = nominal.get(resource, 0) + quota.nominal
-    return nominal
+    flavors = (flavor.resources for group in groups for flavor in group.flavors)
+    return summed((resource, quota.nominal) for quotas in flavors for resource, quota in quotas.items())
 
 
 def _has_several_flavors(cluster: Cluster) -> bool:
     known: dict[str, str] = {}
-    queues = [each.resource_groups for each in cluster.cluster_queues.values()]
     return any(
         known.setdefault(resource, flavor.flavor) != flavor.flavor
-        for groups in (*queues, *(each.resource_groups for each in cluster.cohorts.values()))
-        for group in groups
+        for group in cluster.resource_groups
         for flavor in group.flavors
         for resource in flavor.resources
     )

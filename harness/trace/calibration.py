@@ -10,24 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.base.options import factor
 from harness.base.units import SECOND
 from harness.base.values import Value, fixed
 from harness.cluster.changes.scale import scaled_cluster
+from harness.cluster.model import Cluster
 from harness.trace.failures import Failures
 from harness.trace.priorities import PriorityFrom, PriorityShare
 from harness.trace.sample import Sample
 from harness.trace.tenants import Tenants
 from harness.trace.trace import Trace
 from harness.trace.window import Window
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from harness.cluster.model import Cluster
 
 
 class Step(Protocol):

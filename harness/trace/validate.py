@@ -318,6 +318,4 @@ def _capacity(cluster: Cluster, resource: str) -> int | None:
     amount: Any = cluster.capacity.get(resource)
     if amount is not None or cluster.nodes:
         return amount or 0
-    groups = [group for queue in cluster.cluster_queues.values() for group in queue.resource_groups]
-    groups += [group for cohort in cluster.cohorts.values() for group in cohort.resource_groups]
-    return None if any(resource in group.covered_resources for group in groups) else 0
+    return None if any(resource in group.covered_resources for group in cluster.resource_groups) else 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.analysis.comparison.statistics.levels import of_level
+from harness.analysis.comparison.statistics.bounded import of_level
 from harness.analysis.comparison.statistics.significance import of_pairs
 
 AMOUNTS = st.floats(0, 1e6).map(lambda value: round(value, 3))

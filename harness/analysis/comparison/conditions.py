@@ -11,20 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from sys import float_info
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from harness.analysis.comparison.changes import PRACTICAL, Row
+from harness.analysis.comparison.comparison import Comparison
 from harness.analysis.comparison.figures import PARTS, between, change_between, changed, name_of, shown
 from harness.base.errors import InputError, OptionError, RunError
 from harness.base.markdown import plain
 from harness.base.options import did_you_mean, nearest, there_is
 from harness.base.text import aligned, columns, folded, printable
 from harness.base.units import SECOND, parse_duration, plain_number
+from harness.plugins.measurement import Measurement
 from harness.plugins.scopes import ALL, KINDS
-
-if TYPE_CHECKING:
-    from harness.analysis.comparison.comparison import Comparison
-    from harness.plugins.measurement import Measurement
 
 NEEDS_TWINS = "conditions need twins: one replay of each run cannot separate a change from luck"
 """The error message if there are no twins and the user does not request point values."""

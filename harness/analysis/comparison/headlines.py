@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from harness.analysis.metrics import (
     disruption,
@@ -22,9 +21,7 @@ from harness.analysis.metrics import (
     waiting,
 )
 from harness.analysis.metrics.shown import GOALS
-
-if TYPE_CHECKING:
-    from harness.plugins.measurement import Measurement
+from harness.plugins.measurement import Measurement
 
 _SHOWN = (
     *utilization.SHOWN,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from harness.analysis.comparison.changes import Change, Row
 from harness.analysis.comparison.headlines import UNSEEN
 from harness.runs.run import Run
-
-if TYPE_CHECKING:
-    import polars as pl
 
 COLUMNS = ("metric", "scope", "resource", "unit", "better")
 """The columns that say what was measured."""

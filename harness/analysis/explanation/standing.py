@@ -88,10 +88,8 @@ def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:
     """Finds the jobs that have neither quota nor resources after the given decisions, because they wait.
 
     `decisions` contains all decisions of a run up to a time, with times in microseconds. Rejected jobs are
-    left out. The result also contains finished jobs whose pods were bound one by one.
-
-    Returns:
-        A frame with the columns `job`, `job_id` and `since`, which is the time when the wait began.
+    left out. The result also contains finished jobs whose pods were bound one by one. Its columns are `job`,
+    `job_id` and `since`, which is the time when the wait began.
     """
     import polars as pl  # not for sentences about an instant, which need no tables
 

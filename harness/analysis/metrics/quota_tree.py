@@ -73,10 +73,7 @@ class QuotaTree:
         """Returns how much queues hold beyond both their own quota and what they might borrow.
 
         `held` has one row for each time, and a column for each queue that holds anything. The name of a
-        column is the index of the queue.
-
-        Returns:
-            A table with the same columns.
+        column is the index of the queue. The result has the same columns.
         """
         frame = held.cast(pl.Int128)
         for level in reversed(self._levels):

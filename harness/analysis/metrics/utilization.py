@@ -66,10 +66,8 @@ def measure(
 def capacity_of_slices(run: Run, window: Window, of: Collection[str] | None = None) -> int | None:
     """Returns the capacity of all GPU slices over a window, in compute-slice-microseconds.
 
-    By default, all profiles count, including those that no job requests.
-
-    Returns:
-        The capacity, or None if the slices of a requested profile are unlimited.
+    By default, all profiles count, including those that no job requests. The result is None if the slices of
+    a requested profile are unlimited.
     """
     known = {name for _, cluster in run.epochs for name in cluster["capacity"]}.union(run.resources)
     total = 0

@@ -325,10 +325,8 @@ def _slowdowns(jobs: _Jobs) -> Iterator[Measurement]:
 def mean_slowdowns(run: Run, window: Window, groups: Ints, only: pl.Series | None = None) -> list[float]:
     """Computes the mean bounded slowdown of each group of jobs, like `slowdown.bounded.mean`.
 
-    `groups` contains the index of each job's group. `only` says for each job whether it counts.
-
-    Returns:
-        The means in the order of the groups. Groups without a job that counts are left out.
+    `groups` contains the index of each job's group, which gives the order of the means. `only` says for each
+    job whether it counts. Groups without a job that counts are left out.
     """
     times = _Jobs(run, window, only).times("job", "slowdown")
     slowdown = times["slowdown"].to_numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
@@ -20,7 +20,6 @@ from harness.base.units import SECOND, format_duration
 if TYPE_CHECKING:
     from harness.plugins import Plugins
     from harness.runs.request import Request
-    from harness.runs.run import Run
 
 CAPACITIES = (Fraction(1), Fraction(19, 20), Fraction(9, 10), Fraction(17, 20), Fraction(4, 5))
 """The fractions of the cluster's capacity to try."""
@@ -75,17 +74,13 @@ class Fit:
         }
 
 
-def calibrate(
-    validation: Validation, request: Request, plugins: Plugins, run: Callable[[Request], Run] | None = None
-) -> Fit:
+def calibrate(validation: Validation, request: Request, plugins: Plugins) -> Fit:
     """Fits start-up time, eviction latency and capacity to the first jobs, and tests them on the later jobs.
 
-    `validation` compares the record with the simulation of `request`, which does not use these settings. By
-    default, `run` carries out requests in this process.
+    `validation` compares the record with the simulation of `request`, which does not use these settings.
     """
     from harness.cluster.changes.scale import scaled_cluster
 
-    carry_out = run or (lambda asked: asked.run(plugins=plugins))
     pairs = validation.pairs
     split = int(pairs["submit"][pairs.height // 2])
     first = pl.col("submit") < split
@@ -103,7 +98,7 @@ def calibrate(
 
     def loss(part: Fraction) -> tuple[float, Fraction]:
         try:
-            simulated = carry_out(tried(half, part))
+            simulated = tried(half, part).run(plugins=plugins)
         except TraceError:
             if part == 1:
                 raise
@@ -114,7 +109,7 @@ def calibrate(
         return float(error), -part
 
     capacity = -min(loss(part) for part in CAPACITIES)[1]
-    fitted = pairs_of(validation.recorded, carry_out(tried(request, capacity)), validation.resource)
+    fitted = pairs_of(validation.recorded, tried(request, capacity).run(plugins=plugins), validation.resource)
     return Fit(
         startup // SECOND * SECOND,
         latency if option else None,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from harness.base.units import MINUTE, SECOND, format_duration
-
-if TYPE_CHECKING:
-    from harness.plugins.measurement import Window
+from harness.plugins.measurement import Window
 
 GROUPS = ("queue", "size", "priority", "hour")
 """The columns that divide jobs into groups."""

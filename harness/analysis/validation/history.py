@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from harness.base.collector import seldom_collected
+from harness.cluster.changes.edits import Instant
 from harness.engine.events import BIND, EVICT, FINISH, GONE, PROGRESS, RESTORING, Fact, NullRecorder
 from harness.runs.engines import as_heard, engine_of, made
+from harness.runs.plan import Plan
 from harness.runs.replaying import jobs_of
-
-if TYPE_CHECKING:
-    from harness.cluster.changes.edits import Instant
-    from harness.runs.plan import Plan
 
 Span: TypeAlias = tuple[int, int]
 """A start and an end, in microseconds since the origin."""

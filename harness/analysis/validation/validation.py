@@ -119,12 +119,12 @@ class Validation:
         used = sum(one for _, one, _ in self.use)
         return sum(abs(one - other) for _, one, other in self.use) / used if used else None
 
-    def largest(self, count: int = _LARGEST) -> Iterator[Difference]:
+    def largest(self) -> Iterator[Difference]:
         """The jobs whose starts differ most, with the findings that may explain the difference."""
         order = self.pairs.filter(pl.col("error").is_not_null()).sort(
             pl.col("error").abs(), descending=True, maintain_order=True
         )
-        for row in order.head(count).iter_rows(named=True):
+        for row in order.head(_LARGEST).iter_rows(named=True):
             if not row["error"]:
                 return
             span = sorted((row["recorded"], row["simulated"]))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError
 from harness.cli.tool_server.folders import Folders
+from harness.cluster.load import load_cluster
 from harness.plugins import Plugins, load
 
 _MOST_FUTURES = 200
@@ -47,7 +48,6 @@ def simulate(
     changes: bool = True,
 ) -> Reply:
     """See `harness.simulate`."""
-    from harness.cluster.load import load_cluster
     from harness.studies.simulation.asking import Question
     from harness.studies.simulation.text import text
 

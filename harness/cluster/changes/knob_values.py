@@ -38,10 +38,7 @@ def multiplied(cluster: Cluster, values: Mapping[str, Value]) -> dict[str, Any]:
     """Resolves relative values. For example, `x1.1` becomes 1.1 times the current value of the knob.
 
     Quantities are rounded up to the smallest unit of their resource, as in Kubernetes. If the manifests don't
-    set a limit, it remains unset.
-
-    Returns:
-        A dictionary that maps the path of each knob to its value.
+    set a limit, it remains unset. The result maps the path of each knob to its value.
 
     Raises:
         InputError: a knob to multiply does not exist.

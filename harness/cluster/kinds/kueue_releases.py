@@ -78,10 +78,7 @@ def state_at(history: str, release: Release) -> str:
 
     `history` has the changes in order, such as `15.6=T 16=- 16.3=T`. Each entry is `release=state`: the state
     applies from 0.15.6 on. A change that was backported to 0.15.6 but came to 0.16 only in 0.16.3 has three
-    entries, as in this example.
-
-    Returns:
-        The state after the last change up to the release, or `-` before the first change.
+    entries, as in this example. Before the first change, the state is `-`.
     """
     state = "-"
     for change in history.split():

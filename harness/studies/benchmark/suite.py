@@ -16,6 +16,7 @@ from harness.base.errors import Fault, InputError, OptionError, SpecError
 from harness.base.frozen import Frozen
 from harness.base.names import checked_label
 from harness.base.options import did_you_mean
+from harness.base.units import exact_number
 from harness.cluster.derive import find_cluster
 from harness.cluster.yaml.documents import read_specification
 from harness.cluster.yaml.fields import Fields
@@ -133,8 +134,6 @@ class Task:
 
     def _faster(self, seed: int) -> str:
         """Returns the factor of the arrival rate in the weeks of a seed, including the task's own factor."""
-        from harness.base.units import exact_number
-
         drawn = _FACTORS[key_of("benchmark", self.suite, self.name, seed) % len(_FACTORS)]
         return str(exact_number(self.settings.get("scale-arrivals", "1")) * exact_number(drawn))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from harness.analysis.comparison.changes import Evidence, Ground, Row, Verdict, change_of, gates
 from harness.analysis.comparison.family import Family, equal_ones
@@ -21,9 +23,6 @@ from harness.plugins.measurement import Measurement
 from harness.studies.experiments.missing_values import about_values
 from harness.studies.experiments.objectives import Judged, Setting
 from harness.studies.experiments.table import setting_text
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _LISTED = "harness experiment show EXPERIMENT lists some items"
 

@@ -12,7 +12,7 @@ import polars as pl
 from harness.analysis.comparison.conditions import Condition, parse_condition
 from harness.analysis.comparison.figures import PARTS, Key, key_of
 from harness.analysis.comparison.missing import SEEDS, Lack, number
-from harness.analysis.comparison.statistics.levels import of_level
+from harness.analysis.comparison.statistics.bounded import of_level
 from harness.analysis.comparison.statistics.significance import Interval, of_pairs
 from harness.base.errors import OptionError, RunError
 from harness.base.options import did_you_mean

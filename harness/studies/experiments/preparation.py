@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from harness.base.errors import Fault, FaultyInputError, HarnessError, SpecError
 from harness.base.frozen import Frozen
@@ -17,6 +18,7 @@ from harness.base.units import parse_duration
 from harness.cluster.changes.event_table import is_table, read_table
 from harness.cluster.derive import find_cluster
 from harness.cluster.load import load_cluster, read_manifests
+from harness.cluster.model import Cluster
 from harness.plugins import Plugins
 from harness.runs.identity import looked_at_once
 from harness.runs.inputs import read_trace
@@ -39,11 +41,6 @@ from harness.studies.experiments.specification import (
 )
 from harness.trace.shake import Twin
 from harness.trace.tenants import Tenants
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.cluster.model import Cluster
 
 _SEEDED = ("sample", "priority-share")
 """The calibration steps that have a seed."""

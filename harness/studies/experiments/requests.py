@@ -7,16 +7,18 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.errors import OptionError, SpecError
 from harness.base.memo import Memo
 from harness.base.options import did_you_mean
 from harness.base.units import parse_duration
 from harness.cluster.changes.knob_values import is_knob, turned
+from harness.cluster.model import Cluster
 from harness.plugins import Plugins
 from harness.plugins.registries import Registry
 from harness.runs.identity import code_of_harness, code_of_policy, code_of_room
+from harness.runs.plan import Plan
 from harness.runs.replaying import measured_by
 from harness.runs.request import Request
 from harness.runs.settings import SETTINGS as OF_REPLAY
@@ -39,11 +41,7 @@ from harness.trace.demand import derived_cluster
 from harness.trace.generate.bootstrap import redrawn
 from harness.trace.shake import Twin
 from harness.trace.tenants import Tenants
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
-    from harness.runs.plan import Plan
-    from harness.trace.trace import Trace
+from harness.trace.trace import Trace
 
 REQUESTED: Mapping[str, str] = {
     name.replace("_", "-"): name for name in OF_REPLAY if name not in ("seed", "ignore_events")

@@ -97,7 +97,12 @@ class Folder:
         Raises:
             RunError: the table is missing or damaged.
         """
-        return self._table("items.parquet")
+        path = self.root / "items.parquet"
+        try:
+            return pl.read_parquet(path, glob=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise RunError(f"{path} cannot be read: {reason}", hint="harness sweep SPEC writes it") from error
 
     # --- what was made ------------------------------------------------------------------------------------
 
@@ -209,14 +214,6 @@ class Folder:
             return about(path)
         except (OSError, ValueError) as error:
             raise _damaged(path, error) from error
-
-    def _table(self, name: str) -> pl.DataFrame:
-        path = self.root / name
-        try:
-            return pl.read_parquet(path, glob=False)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise RunError(f"{path} cannot be read: {reason}", hint="harness sweep SPEC writes it") from error
 
 
 def _damaged(path: Path, error: Exception) -> RunError:

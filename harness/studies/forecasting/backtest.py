@@ -13,11 +13,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from harness.base.errors import InputError
 from harness.base.units import format_duration
 from harness.cluster.changes.remake import remade
+from harness.cluster.model import Cluster
 from harness.cluster.yaml.documents import Document
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Said, now_of
@@ -29,10 +30,6 @@ from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.record import Record, There
 from harness.trace.generate.uniform import uniform
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
-
 
 _MOST_DRAWN = 20
 """The maximum number of moments to try for each requested moment, in search of waiting jobs."""

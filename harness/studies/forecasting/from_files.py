@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from harness.base.errors import InputError, OptionError, TraceError
 from harness.base.options import did_you_mean, resolve
@@ -17,6 +17,9 @@ from harness.cluster.dates import latest_of
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster, frozen
 from harness.engine.losses import Losses
+from harness.plugins import Plugins
+from harness.plugins.registries import PolicySpec
+from harness.policy import Never
 from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_left_out
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
@@ -38,13 +41,7 @@ from harness.studies.forecasting.reasons import reasons_in
 from harness.studies.forecasting.record import Record, record_of_trace
 from harness.studies.forecasting.record_of_run import record_of_run
 from harness.studies.forecasting.scores import Coverage, coverage
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
-    from harness.plugins.registries import PolicySpec
-    from harness.policy import Never
-    from harness.trace.trace import Trace
-
+from harness.trace.trace import Trace
 
 CALIBRATE = 40
 """The default number of past moments at which forecasts are made to measure their errors."""

@@ -10,22 +10,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.events import ADMIT, BIND, EVICT, NEVER, PREEMPT, REJECT, START, Fact, NullRecorder
 from harness.engine.losses import Losses
+from harness.plugins import Plugins
+from harness.plugins.registries import PolicySpec
 from harness.policy import Arrival
 from harness.runs.estimates.coming_jobs import Coming
 from harness.runs.estimates.distributions import Draws
 from harness.runs.estimates.present import Now, Present
 from harness.runs.executors import InParallel, results_of
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
-    from harness.plugins.registries import PolicySpec
-
 
 NOBODY, LATER_ONE = -1, -2
 """The values that replace a preemptor's index if the preemptor is not a present workload."""

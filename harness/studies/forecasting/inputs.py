@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from harness.base.errors import Fault, InputError, TraceError
 from harness.base.text import first_of
 from harness.cluster.changes.over_time import unrolled
+from harness.cluster.model import Cluster
+from harness.policy import Never
 from harness.runs.estimates.distributions import Draws, Ended, RunTimes
 from harness.runs.estimates.draws import draws_of
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Now
 from harness.runs.questions import foresight
 from harness.studies.forecasting.futures import Settings, World
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
-    from harness.policy import Never
 
 _NAMED = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
@@ -13,6 +13,7 @@ from harness.base.options import did_you_mean
 from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
+from harness.cluster.model import Cluster
 from harness.cluster.yaml.documents import Document, read_documents
 from harness.cluster.yaml.fields import Fields, shown
 from harness.cluster.yaml.sources import text_of
@@ -29,9 +30,6 @@ from harness.studies.forecasting.job_kinds import (
     priority_class_of,
 )
 from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking_runtime
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"

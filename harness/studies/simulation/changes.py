@@ -9,12 +9,13 @@ from functools import partial
 from itertools import groupby
 from math import gcd
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from harness.base.text import counted
 from harness.base.units import format_amount
-from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, QuotaLeaves
-from harness.cluster.model import ClusterQueue
+from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, ElasticQuota, QuotaLeaves
+from harness.cluster.kinds.pods import Pod
+from harness.cluster.model import Cluster, ClusterQueue
+from harness.policy import PodSet
 from harness.studies.simulation.answer import VICTIMS, Answer, Change
 from harness.studies.simulation.differences import (
     elastic_patch,
@@ -29,16 +30,9 @@ from harness.studies.simulation.differences import (
     with_queue,
     with_quotas,
 )
-from harness.studies.simulation.moment import Dump
+from harness.studies.simulation.moment import Difference, Dump
 from harness.studies.simulation.policy_fields import ANYBODY, Below, field_changes
 from harness.studies.simulation.trials import RANK_STARTS, Outcome, Plays, Trials
-
-if TYPE_CHECKING:
-    from harness.cluster.kinds.elastic import ElasticQuota
-    from harness.cluster.kinds.pods import Pod
-    from harness.cluster.model import Cluster
-    from harness.policy import PodSet
-    from harness.studies.simulation.moment import Difference
 
 NOW = "now"
 

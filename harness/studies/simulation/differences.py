@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.base.errors import InputError
 from harness.base.units import format_amount
 from harness.cluster.changes.difference_patch import difference_patch
-from harness.cluster.model import UNLIMITED, ClusterQueue, ResourceFlavor, ResourceQuota, frozen
+from harness.cluster.model import UNLIMITED, Cluster, ClusterQueue, ResourceFlavor, ResourceQuota, frozen
 
 if TYPE_CHECKING:
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.kinds.workloads import Workload
-    from harness.cluster.model import Cluster
     from harness.policy import PodSet
 
 Amounts = Mapping[str, int]

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from harness.base.copies import in_a_copy
 from harness.base.units import SECOND
 from harness.cluster.changes.edits import Change as Changed
 from harness.cluster.changes.edits import Edit
+from harness.cluster.model import Cluster
 from harness.engine import Engine
 from harness.engine.events import (
     ADMIT,
@@ -30,11 +31,8 @@ from harness.engine.events import (
     NullRecorder,
 )
 from harness.engine.losses import Losses
+from harness.plugins.registries import PolicySpec
 from harness.policy import Arrival, Job, Policy
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
-    from harness.plugins.registries import PolicySpec
 
 T = TypeVar("T")
 

@@ -6,22 +6,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from harness.base.errors import InputError, OptionError
 from harness.base.options import did_you_mean
 from harness.base.text import aligned
 from harness.base.units import format_amount, parse_quantity, round_up
 from harness.cluster.kinds.elastic import leaves_of
+from harness.cluster.model import Cluster, ResourceFlavor
+from harness.policy import PodSet
 from harness.studies.forecasting.new_job import QUEUE
 from harness.studies.simulation.differences import for_flavor, with_count, with_pod_sets, workload_of
-from harness.studies.simulation.moment import Asked
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster, ResourceFlavor
-    from harness.policy import PodSet
-    from harness.studies.simulation.instant import Instant
-    from harness.studies.simulation.moment import Moment
+from harness.studies.simulation.instant import Instant
+from harness.studies.simulation.moment import Asked, Moment
 
 _RANGE = re.compile(r"(?P<resource>[^=]+)=(?P<least>[^.]+)\.\.(?P<most>.+)")
 _MOST_PODS = 100_000

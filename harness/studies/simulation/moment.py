@@ -6,25 +6,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from harness.base.errors import InputError
 from harness.base.units import date_text, exact_duration
 from harness.cluster.changes.edits import Edit
 from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.workloads import CheckState, Workload
+from harness.cluster.model import Cluster
 from harness.cluster.standing import standing_of
+from harness.plugins.registries import PolicySpec
+from harness.policy import Arrival
 from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
 from harness.studies.forecasting.new_job import Job as Manifest
 from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.differences import OF_THE_CLUSTER
 from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, Turn, played
-
-if TYPE_CHECKING:
-    from harness.cluster.kinds.workloads import CheckState, Workload
-    from harness.cluster.model import Cluster
-    from harness.plugins.registries import PolicySpec
-    from harness.policy import Arrival
 
 T = TypeVar("T")
 

@@ -12,16 +12,14 @@ from zoneinfo import ZoneInfo
 from harness.base.errors import InputError, OptionError
 from harness.base.units import date_text, exact_duration, parse_duration, since_1970
 from harness.engine.events import NEVER
-from harness.policy import ENDLESS
+from harness.policy import ENDLESS, Arrival
 from harness.runs.questions import running_jobs
 from harness.studies.simulation.instant import Instant, played
-from harness.studies.simulation.moment import Moment, with_submitted
+from harness.studies.simulation.moment import Asked, Difference, Moment, with_submitted
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
-    from harness.policy import Arrival
     from harness.runs.plan import Plan
-    from harness.studies.simulation.moment import Asked, Difference
     from harness.trace.trace import Trace
 
 

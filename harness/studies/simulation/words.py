@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from harness.analysis.explanation.history import Event, Other, filled_in
 from harness.analysis.explanation.sentences import Sentences
 from harness.analysis.explanation.vocabulary import Figures, Units, read
-from harness.base.grouping import grouped
+from harness.base.grouping import grouped, summed
+from harness.cluster.model import Cluster
 from harness.engine.events import ACTIONS, ADMIT, EVICT, Fact
 from harness.engine.texts import Texts
+from harness.policy import Job
 from harness.studies.simulation.answer import Victim
 from harness.studies.simulation.instant import Instant, Life, Lost
-
-if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
-    from harness.policy import Job
 
 
 class Words:
@@ -107,11 +104,10 @@ def _other(job: Job) -> Other:
 
 def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
     """Returns the resource-microseconds that a job loses, by resource, as if all of its pods were equal."""
-    total = job.requests_of(range(job.pods))
-    found: dict[str, int] = {}
-    for each in costs:
-        for resource, amount in total.items():
-            found[resource] = found.get(resource, 0) + amount * each.pods * each.lost // job.pods
+    total = job.requests_of(range(job.pods)).items()
+    found = summed(
+        (resource, amount * each.pods * each.lost // job.pods) for each in costs for resource, amount in total
+    )
     return {resource: amount for resource, amount in found.items() if amount}
 
 

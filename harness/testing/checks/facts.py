@@ -11,7 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from harness.base.errors import InputError
-from harness.base.grouping import grouped
+from harness.base.grouping import grouped, summed
 from harness.base.json_text import parse_json
 from harness.base.tables.schemas import TIMELINE_QUEUE
 from harness.cluster.changes.edits import at_arrival, by_arrival, ever
@@ -110,11 +110,7 @@ class Asked:
 
     def amounts(self, pods: Iterable[int]) -> dict[str, int]:
         """Returns the total request of these pods for each resource."""
-        total: dict[str, int] = {}
-        for pod in pods:
-            for resource, amount in self.part_of(pod).requests.items():
-                total[resource] = total.get(resource, 0) + amount
-        return total
+        return summed(amount for pod in pods for amount in self.part_of(pod).requests.items())
 
 
 class Facts:

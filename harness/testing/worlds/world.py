@@ -10,7 +10,7 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -21,6 +21,8 @@ from harness.cluster.kinds.preemption_strategies import PERMITTED_STRATEGIES
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import dump_yaml
 from harness.cluster.model import Cluster
+from harness.plugins import Plugins
+from harness.policy import PolicyFactory
 from harness.runs.request import Request
 from harness.runs.run import Run
 from harness.testing.checks import Broken, check_run
@@ -32,10 +34,6 @@ from harness.testing.worlds.node_events import node_events as changes_of
 from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
 from harness.trace.validate import checked
-
-if TYPE_CHECKING:
-    from harness.plugins import Plugins
-    from harness.policy import PolicyFactory
 
 PLUGINS = ("none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto")
 """The built-in policies for which a world has options."""

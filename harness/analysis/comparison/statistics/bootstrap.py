@@ -95,10 +95,8 @@ class Paired:
     def interval(self, statistic: str) -> Interval | None:
         """Returns the interval of a statistic's difference between the other run and the baseline.
 
-        `statistic` is `mean`, `total` or a percentile such as `p95`.
-
-        Returns:
-            The interval, or None if there are too few jobs or too few values.
+        `statistic` is `mean`, `total` or a percentile such as `p95`. The result is None if there are too few
+        jobs or too few values.
         """
         if not self._samples:
             return None

@@ -23,6 +23,7 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 FINEST = 1024
@@ -74,16 +75,9 @@ def _correlations(values: NDArray[np.float64], blocks: int, *, ranked: bool) -> 
     means = _means(values, blocks)
     found = []
     while len(means) >= COARSEST:
-        sizes = _ranks(means) if ranked else means
+        sizes = pl.Series(means).rank().to_numpy() if ranked else means
         off = sizes - sizes.mean()
         square = float(off @ off)
         found.append(float(off[1:] @ off[:-1]) / square if square > 0 else 0.0)
         means = (means[::2] + means[1::2]) / 2
-    return found
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the rank of each value, starting at 1. Equal values share their mean rank."""
-    _, which, count = np.unique(values, return_inverse=True, return_counts=True)
-    found: NDArray[np.float64] = (np.cumsum(count) - (count - 1) / 2)[which]
     return found

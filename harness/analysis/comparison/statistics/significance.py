@@ -58,10 +58,8 @@ def of_pairs(base: Sequence[float], other: Sequence[float], *, ratio: bool) -> I
     then 1 if this amount is 0, and 0 otherwise. However, if there are fewer than `ALIKE` pairs, a sign test
     gives a p value that is too large for a verdict.
 
-    If `ratio` is true, the differences are those of logarithms, which requires values above 0.
-
-    Returns:
-        The interval, or None with fewer than two pairs.
+    If `ratio` is true, the differences are those of logarithms, which requires values above 0. With fewer
+    than two pairs, the result is None.
     """
     if len(base) < 2 or len(other) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Draws numbers of events in equal parts of the window, stacked by kind, with one panel per run."""
+"""Draws numbers of preemptions in equal parts of the window, stacked by kind, with one panel per run."""
 
 from __future__ import annotations
 
@@ -13,17 +13,11 @@ from harness.analysis.report.material import Material
 
 
 def counts(
-    material: Material,
-    events: Sequence[pl.DataFrame],
-    keys: Sequence[Key],
-    *,
-    bins: int,
-    width: int,
-    title: str,
+    material: Material, events: Sequence[pl.DataFrame], keys: Sequence[Key], *, bins: int, width: int
 ) -> alt.VConcatChart:
-    """Returns a chart whose bars show numbers of events.
+    """Returns a chart whose bars show numbers of preemptions.
 
-    `events` contains, for each run, the `time` of each event and its `reason`, which is the number of a key.
+    `events` has, for each run, the `time` of each preemption and its `reason`, which is the number of a key.
     """
     start, span = material.window.start, material.window.end - material.window.start
     step = span // bins + 1
@@ -46,7 +40,7 @@ def counts(
             .mark_bar(orient="vertical", width=inside * step / max(1, span))
             .encode(
                 axes.time_axis(material, labels=number == len(counted) - 1),
-                axes.amount_axis(title, top=top, field="low:Q"),
+                axes.amount_axis("preemptions", top=top, field="low:Q"),
                 axes.coloured("kind:N", keys),
                 alt.Y2("high"),
             )

@@ -127,4 +127,4 @@ def _words(material: Material, counted: Sequence[pl.DataFrame], names: Sequence[
 
 def _chart(material: Material, counted: Sequence[pl.DataFrame], keys: Sequence[Key], width: int) -> ChartType:
     bins = _BINS if width >= charts.axes.NARROW else _BINS // 2
-    return charts.counts.counts(material, counted, keys, bins=bins, width=width, title="preemptions")
+    return charts.counts.counts(material, counted, keys, bins=bins, width=width)

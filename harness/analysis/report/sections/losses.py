@@ -13,6 +13,7 @@ from harness.analysis.report.amounts import number, shown_in
 from harness.analysis.report.blocks import Block, Figure, Key, Table, Text
 from harness.analysis.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
 from harness.analysis.report.material import Material, distinct, others
+from harness.base.grouping import summed
 from harness.plugins.scopes import BENEFICIARY, QUEUE
 from harness.runs.run import Run
 
@@ -69,10 +70,7 @@ def blocks(material: Material) -> Iterator[Block]:
     """Yields hours waited and lost work by queue, and the pairs of queues with the most preemptions."""
     yield from _waited(material)
     found = material.of_runs(lambda run: _losses(run, material.resource))
-    sums: dict[str, float] = {}
-    for of_queues in found:
-        for queue, loss in of_queues.items():
-            sums[queue] = sums.get(queue, 0.0) + loss.own + loss.for_it
+    sums = summed((queue, part) for of_queues in found for queue, loss in of_queues.items() for part in loss)
     if any(sums.values()):
         ranked = sorted(sums, key=lambda queue: (-sums[queue], queue))
         unit = shown_in(material.resource)
