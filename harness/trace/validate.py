@@ -12,6 +12,7 @@ import polars as pl
 
 from harness.base.errors import Fault
 from harness.base.json_text import parse_json
+from harness.base.text import counted
 from harness.base.units import INT64_MAX, LONGEST
 from harness.trace.job_rows import ROW, differs, distinct, filled, job_rows, pods_of, total_of
 from harness.trace.rules import Rule, breaches, shown
@@ -224,7 +225,7 @@ def _unknown_queues(frame: pl.DataFrame, cluster: Cluster, by_queues: bool) -> l
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), queue",
-            f"{_no_queue(namespace, queue, cluster)} ({_rows(count)})",
+            f"{_no_queue(namespace, queue, cluster)} ({counted(count, 'row')})",
         )
         for namespace, queue, row, job, count in _strange_queues(frame, cluster, by_queues)
     ]
@@ -263,7 +264,7 @@ def _unknown_classes(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:
     return [
         Fault(
             f"row {row + 1:,} (job {shown(job)}), priority_class",
-            f"{shown(name)} is not a priority class of the cluster ({_rows(count)})",
+            f"{shown(name)} is not a priority class of the cluster ({counted(count, 'row')})",
         )
         for name, row, job, count in named.iter_rows()
         if name and cluster.priority_of(name) is None
@@ -279,10 +280,6 @@ def _first_rows(frame: pl.DataFrame, *keys: pl.Expr) -> pl.DataFrame:
         .group_by([key.meta.output_name() for key in keys], maintain_order=True)
         .agg(pl.col(ROW).first(), pl.col("job").first(), pl.len().alias("count"))
     )
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 def _too_large(frame: pl.DataFrame, cluster: Cluster) -> list[Fault]:

@@ -19,7 +19,7 @@ from harness.analysis.comparison.figures import PARTS, between, change_between, 
 from harness.base.errors import InputError, OptionError, RunError
 from harness.base.markdown import plain
 from harness.base.options import did_you_mean, nearest, there_is
-from harness.base.text import aligned, columns, folded, printable
+from harness.base.text import aligned, columns, counted, folded, printable
 from harness.base.units import SECOND, parse_duration, plain_number
 from harness.plugins.measurement import Measurement
 from harness.plugins.scopes import ALL, KINDS
@@ -350,8 +350,7 @@ def _summary(comparison: Comparison, checks: Sequence[Check], *, values: bool) -
     failed, undecided = (sum(check.holds is each for check in checks) for each in (True, None))
     runs = len(comparison.runs) - 1
     of = f"every run but the baseline {comparison.names[0]}" if runs else comparison.names[0]
-    several = "s" if len(checks) > 1 else ""
     left = f", {undecided:,} undecided" if undecided else ""
     how = "point values" if values else "95 % intervals over twins"
     fails = f"{failed or 'none'} fail{'s' if failed <= 1 else ''}"
-    return f"{len(checks):,} check{several} of {of}, by {how}: {fails}{left}"
+    return f"{counted(len(checks), 'check')} of {of}, by {how}: {fails}{left}"

@@ -18,7 +18,7 @@ from harness.analysis.report.blocks import Key
 from harness.analysis.report.marks import Mark, marks_of
 from harness.analysis.report.reduction import per_pixel
 from harness.base.errors import OptionError
-from harness.base.text import told_apart
+from harness.base.text import counted, told_apart
 from harness.plugins.measurement import Window
 from harness.plugins.scopes import QUEUE, QUOTA
 from harness.runs.epochs import Step, steps
@@ -233,7 +233,7 @@ class Material:
         ranked = sorted(sums, key=lambda name: (-sums[name], name))
         most = len(palette.QUEUES)
         alone, rest = ranked[:most], sorted(ranked[most:])
-        names = [*alone, others(len(rest))] if rest else alone
+        names = [*alone, counted(len(rest), "other")] if rest else alone
         members = [[name] for name in alone] + ([rest] if rest else [])
         tones = [*palette.QUEUES[: len(alone)], palette.OTHER]
         nominal = [
@@ -352,11 +352,6 @@ def moved(window: Window, shift: int) -> Window:
 def distinct(names: Iterable[str]) -> list[str]:
     """Prepares names for display: removes control characters, shortens the names, and makes them distinct."""
     return told_apart(names, _LONGEST_NAME)
-
-
-def others(count: int) -> str:
-    """Returns the name of a lane that combines several quotas or queues."""
-    return "1 other" if count == 1 else f"{count:,} others"
 
 
 def total(amounts: Iterable[int | None]) -> int | None:

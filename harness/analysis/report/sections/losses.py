@@ -12,8 +12,9 @@ from harness.analysis.report import charts, palette
 from harness.analysis.report.amounts import number, shown_in
 from harness.analysis.report.blocks import Block, Figure, Key, Table, Text
 from harness.analysis.report.compared import compared_head, compared_row, hours_cells, hours_waited, so_far
-from harness.analysis.report.material import Material, distinct, others
+from harness.analysis.report.material import Material, distinct
 from harness.base.grouping import summed
+from harness.base.text import counted
 from harness.plugins.scopes import BENEFICIARY, QUEUE
 from harness.runs.run import Run
 
@@ -78,7 +79,7 @@ def blocks(material: Material) -> Iterator[Block]:
         names = distinct(ranked[:_SHOWN])
         if ranked[_SHOWN:]:
             groups.append(ranked[_SHOWN:])
-            names.append(others(len(ranked) - _SHOWN))
+            names.append(counted(len(ranked) - _SHOWN, "other"))
         tables = [[_sum(of_queues, group) for group in groups] for of_queues in found]
         yield Figure(
             title=f"Work thrown away, in {unit.hours}",
