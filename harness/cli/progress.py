@@ -29,8 +29,7 @@ class ProgressBars:
     The bars appear on stderr if it is a terminal that can return to the beginning of a line. They do not
     appear in CI, where the output becomes a log. They have no colours, so NO_COLOR does not affect them.
 
-    Args:
-        jobs: the maximum number of jobs that will arrive.
+    At most `jobs` jobs will arrive.
     """
 
     def __init__(self, labels: Sequence[str], jobs: int, *, shown: bool) -> None:
@@ -113,8 +112,7 @@ class Count:
     On a terminal, a single line changes. A pipe or a log gets one line at the beginning, and then at most one
     line every 30 seconds.
 
-    Args:
-        doing: what happens to the items, such as `simulating`.
+    `doing` says what happens to the items, such as `simulating`.
     """
 
     def __init__(self, doing: str, item: str, *, shown: bool) -> None:

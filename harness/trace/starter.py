@@ -84,8 +84,7 @@ class Starter:
     def manifests(self, *, pools: bool = False) -> Iterator[dict[str, Any]]:
         """Yields namespaces, nodes, queues, and an ElasticQuotaTree with the same quotas.
 
-        Args:
-            pools: whether to write a NodePool, which only `harness` can read, instead of Nodes.
+        If `pools` is true, a NodePool is written instead of Nodes. Only harness can read it.
 
         Raises:
             InputError: there are too many Nodes to write individually.

@@ -36,9 +36,8 @@ class Place(NamedTuple):
 def read_queue_map(path: str) -> dict[str, Place]:
     """Returns the replacement of each queue.
 
-    Args:
-        path: CSV with a header that contains `queue`, and `namespace` or `local_queue` or both. An empty cell
-            keeps the trace's value.
+    The CSV file has a header that contains `queue`, and `namespace` or `local_queue` or both. An empty cell
+    keeps the trace's value.
 
     Raises:
         OptionError: the file cannot be read, or lines are invalid. The error lists all invalid lines.
@@ -128,8 +127,7 @@ class Tenants(Value):
     def read(self, folder: Path) -> Tenants:
         """Returns the steps with the contents of their files, so that they can be applied without the files.
 
-        Args:
-            folder: the folder that the files' paths are relative to.
+        The files' paths are relative to `folder`.
 
         Raises:
             OptionError: a file cannot be read, or is faulty.

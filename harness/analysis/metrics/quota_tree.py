@@ -37,9 +37,7 @@ class Node(NamedTuple):
 class QuotaTree:
     """The quotas of one resource in one cohort tree, or of a ClusterQueue without a cohort.
 
-    Args:
-        nodes: the nodes, identified by their index. The top comes first, and each node comes after its
-            parent.
+    The nodes are identified by their index. The top comes first, and each node comes after its parent.
 
     Attributes:
         below: for each node, the indexes of the ClusterQueues below it, or its own index if it is a

@@ -16,8 +16,7 @@ _MOST_FILES = 100_000
 class Folders:
     """The folders below which files may be read.
 
-    Args:
-        roots: the folders. Relative paths start from the first folder.
+    Relative paths start from the first of the `roots`.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:

@@ -34,9 +34,8 @@ def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[
 class Container:
     """The modelled parts of a container: its quantities, its ports, and whether it is a sidecar.
 
-    Args:
-        read: the function that reads the container's quantities. For Kueue, it is `saturating_amounts`, which
-            limits quantities to 64 bits.
+    The function `read` reads the container's quantities. For Kueue, it is `saturating_amounts`, which limits
+    quantities to 64 bits.
 
     Attributes:
         requests: the requests of the container. If a resource has a limit but no request, the limit is also

@@ -54,9 +54,8 @@ class PodDisruptionBudget(Value):
     def allowed(self, expected: int, healthy: int) -> int:
         """Returns the number of disruptions that are currently allowed.
 
-        Args:
-            expected: the number of existing pods that match, whether they are pending, bound or terminating.
-            healthy: the number of matching pods that are bound and not terminating.
+        `expected` is the number of existing pods that match, whether they are pending, bound or terminating.
+        `healthy` is the number of matching pods that are bound and not terminating.
         """
         if self.min_available is not None:
             needed = self.min_available.of(expected)

@@ -99,10 +99,9 @@ rules of plugins.
 class Kinds(Mapping[tuple[str, str], Kind]):
     """Maps an API group and a kind to the description of the kind.
 
-    Args:
-        brought: the kinds that plugins add. By default, these are the kinds of the installed plugins, which
-            are loaded when a manifest has a kind that isn't built in. The kinds are included even if a replay
-            doesn't use the plugins, so a manifest always has the same meaning.
+    `brought` are the kinds that plugins add. By default, these are the kinds of the installed plugins, which
+    are loaded when a manifest has a kind that isn't built in. The kinds are included even if a replay doesn't
+    use the plugins, so a manifest always has the same meaning.
     """
 
     def __init__(self, brought: Mapping[tuple[str, str], Kind] | None = None) -> None:

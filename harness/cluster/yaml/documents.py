@@ -87,9 +87,8 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
 def read_documents(text: str, faults: list[Fault]) -> tuple[list[Document], bool]:
     """Returns the nonempty documents in a manifest file, and whether all of them could be read.
 
-    Args:
-        text: YAML with one or more documents, or a sequence of JSON objects.
-        faults: the list to which faults are added. A document that can't be read to its end is dropped.
+    `text` is YAML with one or more documents, or a sequence of JSON objects. Faults are added to `faults`. A
+    document that can't be read to its end is dropped.
     """
     documents: list[Document] = []
     complete, expanded, number = True, 0, 0

@@ -156,9 +156,7 @@ class Ran(NamedTuple):
 class Ended:
     """The ended jobs of a history by group, prepared for queries about any time.
 
-    Args:
-        jobs: the jobs from the earliest to the latest. If queries specify a time, the jobs must be sorted by
-            their ends.
+    If queries specify a time, the jobs must be sorted by their ends, the earliest first.
     """
 
     def __init__(self, jobs: Iterable[Ran]) -> None:

@@ -26,9 +26,8 @@ Packed = Mapping[str, Any]
 def packed(policy: str | Path | type) -> Packed:
     """Returns a policy in a form that can be sent to another process.
 
-    Args:
-        policy: a class, a file with a class, the source text of a class (more than one line), or the name of
-            a registered policy.
+    `policy` is a class, a file with a class, the source text of a class (more than one line), or the name of
+    a registered policy.
 
     Raises:
         OptionError: the policy can't be found, or its source is too long.

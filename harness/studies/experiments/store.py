@@ -34,8 +34,7 @@ _NUMBERS = (int, float)
 class Folder:
     """The folder of one experiment.
 
-    Args:
-        root: the path of the folder, which is created when the first file is written.
+    The folder `root` is created when the first file is written.
     """
 
     def __init__(self, root: Path) -> None:

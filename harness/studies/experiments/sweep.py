@@ -47,8 +47,7 @@ class State:
 class Sweep:
     """An experiment that can be carried out.
 
-    Args:
-        output: the folder in which the experiment's own folder is stored.
+    The experiment's own folder is stored in the folder `output`.
 
     Attributes:
         items: all items of the experiment.

@@ -37,8 +37,7 @@ _UNKNOWN: Times = (None, None, None)
 class Baselines:
     """Makes simple forecasts from the starts in a history, at any moment.
 
-    Args:
-        jobs: the jobs of the history. Jobs without a start are ignored.
+    Jobs without a start are ignored.
     """
 
     def __init__(self, jobs: Iterable[Past]) -> None:
@@ -103,9 +102,7 @@ class Baseline:
         waited. Its middle is the mean, and its outer values are quantiles. If no job waited that long, all
         jobs of the queue that started count. If no job of the queue started, the jobs of all queues count.
 
-        Args:
-            queue: the queue.
-            waited: how long the job has waited, in microseconds.
+        `waited` says how long the job has waited, in microseconds.
 
         Returns: The times from now in microseconds; all None if no job started in that week.
         """

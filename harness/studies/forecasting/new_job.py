@@ -83,8 +83,7 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
 
     If the objects include the runtime of a TrainJob, the JobSet of the TrainJob takes its place.
 
-    Args:
-        objects: the manifests of jobs and runtimes. Each comes with its origin, for messages.
+    The manifests of jobs and runtimes each come with their origin, for messages.
 
     Raises:
         ClusterError: a runtime or its job is faulty, or there are only runtimes.

@@ -19,9 +19,8 @@ def quantile(times: Sequence[int | None], share: float) -> float | None:
     for the share `i / (n + 1)`. The difference between the shares of two times is then the probability that
     the time in a further future lies between them, however few futures there are.
 
-    Args:
-        times: the time of the event in each future; None if the event never happens.
-        share: the share of the futures, between 0 and 1.
+    `times` has the time of the event in each future, or None if the event never happens. `share` is between 0
+    and 1.
     """
     ordered = sorted(math.inf if time is None else time for time in times)
     if not ordered:

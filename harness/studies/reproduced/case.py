@@ -103,8 +103,7 @@ class Case:
     def rows(self, places: Iterable[Path] = ()) -> list[Row]:
         """Replays the published result.
 
-        Args:
-            places: the required files, or folders that contain them.
+        `places` are the required files, or folders that contain them.
 
         Raises:
             InputError: a file is missing, or has different content.

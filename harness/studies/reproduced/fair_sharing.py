@@ -80,9 +80,8 @@ def story_2(*, own: bool) -> Counter[str]:
 
     Team 1A requests nothing.
 
-    Args:
-        own: True if 1B and 1C have jobs, which arrive when department 2 holds all capacity. The result then
-            covers only the teams of department 1. Otherwise, it covers only those of department 2.
+    If `own` is true, 1B and 1C have jobs, which arrive when department 2 holds all capacity. The result then
+    covers only the teams of department 1. Otherwise, it covers only those of department 2.
     """
     made = [_cohort("top"), _cohort("D1", "top"), _cohort("D2", "top")]
     made += [_queue(f"{place}{team}", f"D{place}", 4) for place in (1, 2) for team in "ABC"]

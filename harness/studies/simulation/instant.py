@@ -117,8 +117,7 @@ class Life:
 class Instant(NullRecorder):
     """The decisions of a replay up to its last instant.
 
-    Args:
-        at: the instant, in microseconds since the origin.
+    The instant `at` is in microseconds since the origin.
 
     Attributes:
         at: the instant.

@@ -112,8 +112,7 @@ class Moment(ABC):
     def played(self, difference: Difference | None = None) -> Instant:
         """Simulates the instant, and returns its decisions.
 
-        Args:
-            difference: a change to the cluster; None for no change.
+        `difference` is a change to the cluster, or None.
         """
 
     def lacks_room(self, names: Collection[str], difference: Difference) -> bool:
@@ -134,9 +133,7 @@ class Moment(ABC):
     def asked(self, tell: Callable[[Instant], T], difference: Difference | None = None) -> T:
         """Simulates the instant, perhaps in a copy of the process, and returns the result of `tell` for it.
 
-        Args:
-            tell: a function that returns a value for the instant. The value must be picklable.
-            difference: see `played`.
+        `tell` returns a picklable value for the instant. For `difference`, see `played`.
         """
         return tell(self.played(difference))
 

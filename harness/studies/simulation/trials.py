@@ -34,8 +34,7 @@ class Outcome(NamedTuple):
 class Plays:
     """Simulates the present moment once for each tried change, and reads the outcome for every job from it.
 
-    Args:
-        asked: the scheduler's ids for each job of the question.
+    `asked` has the scheduler's ids for each job of the question.
 
     Attributes:
         steps: the smallest useful step for each resource, as far as it is known.

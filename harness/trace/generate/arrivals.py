@@ -158,9 +158,7 @@ class Bursty:
 class _Changed:
     """A Poisson process with rate 1 and a time change.
 
-    Args:
-        time_of: a function that returns the times at which the integrated rate has given values, in units of
-            1 / `_JOB` jobs.
+    `time_of` returns the times at which the integrated rate has given values, in units of 1 / `_JOB` jobs.
     """
 
     def __init__(self, key: int, time_of: Callable[[pl.Series], pl.Series]) -> None:

@@ -34,8 +34,7 @@ _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
 class Bootstrap:
     """Draws synthetic traces from a recorded trace.
 
-    Args:
-        block: the length of each drawn block, in microseconds.
+    Each drawn block lasts `block` microseconds.
 
     Attributes:
         blocks: the number of complete blocks in the record. Draws ignore the remainder.
