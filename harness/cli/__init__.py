@@ -18,41 +18,32 @@ from harness.cli.group import Group
 from harness.cli.screen import guard_terminals
 
 COMMANDS = {
-    "replay": ("harness.cli.replay", "Replay a trace through scheduler plugins and measure what they do."),
-    "demo": ("harness.cli.demo", "Replay one of the traces that come with harness."),
-    "sweep": ("harness.cli.sweep", "Replay many settings as one experiment."),
-    "tune": ("harness.cli.tune", "Search for weights, quotas and settings that are better than today's."),
-    "bench": ("harness.cli.bench", "Score policies in named tasks, and check submissions."),
-    "reproduce": (
-        "harness.cli.reproduce",
-        "Replay published results, and show our figures next to the published ones.",
-    ),
-    "experiment": ("harness.cli.experiment", "Show the results of an experiment, or compare its settings."),
-    "compare": ("harness.cli.compare", "Compare finished runs of the same jobs."),
-    "report": ("harness.cli.report", "Write a report of finished runs of the same jobs."),
-    "export": ("harness.cli.export", "Write a finished run for Perfetto, or for Prometheus and Grafana."),
-    "validate": ("harness.cli.validate", "Judge a simulation against the events recorded in a trace."),
-    "forecast": ("harness.cli.forecast", "Forecast when waiting work in a live cluster starts."),
-    "simulate": (
-        "harness.cli.simulate",
-        "Show whether a job would start now, or which changes would let it start.",
-    ),
-    "explain": ("harness.cli.explain", "Explain what happened to a job, in a queue, or at a given time."),
-    "diff": (
-        "harness.cli.diff",
-        "Show where two runs of the same jobs first differ, and which jobs gained or lost as a result.",
-    ),
-    "trace": ("harness.cli.trace", "Check, describe, record, convert and generate job traces."),
-    "cluster": ("harness.cli.cluster", "Check, patch, convert or create cluster manifests."),
-    "conform": (
-        "harness.cli.conform",
-        "Compare plugins with recorded decisions of the schedulers that they model.",
-    ),
-    "plugins": ("harness.cli.plugins", "List plugins and what they register, or start a new one."),
-    "mcp": ("harness.cli.mcp", "Serve harness to AI assistants as tools over stdio."),
-    "completion": ("harness.cli.completion", "Print a completion script for a shell."),
+    "replay": "Replay a trace through scheduler plugins and measure what they do.",
+    "demo": "Replay one of the traces that come with harness.",
+    "sweep": "Replay many settings as one experiment.",
+    "tune": "Search for weights, quotas and settings that are better than today's.",
+    "bench": "Score policies in named tasks, and check submissions.",
+    "reproduce": "Replay published results, and show our figures next to the published ones.",
+    "experiment": "Show the results of an experiment, or compare its settings.",
+    "compare": "Compare finished runs of the same jobs.",
+    "report": "Write a report of finished runs of the same jobs.",
+    "export": "Write a finished run for Perfetto, or for Prometheus and Grafana.",
+    "validate": "Judge a simulation against the events recorded in a trace.",
+    "forecast": "Forecast when waiting work in a live cluster starts.",
+    "simulate": "Show whether a job would start now, or which changes would let it start.",
+    "explain": "Explain what happened to a job, in a queue, or at a given time.",
+    "diff": "Show where two runs of the same jobs first differ, and which jobs gained or lost as a result.",
+    "trace": "Check, describe, record, convert and generate job traces.",
+    "cluster": "Check, patch, convert or create cluster manifests.",
+    "conform": "Compare plugins with recorded decisions of the schedulers that they model.",
+    "plugins": "List plugins and what they register, or start a new one.",
+    "mcp": "Serve harness to AI assistants as tools over stdio.",
+    "completion": "Print a completion script for a shell.",
 }
-"""Maps a subcommand to its module and its one-line help, so that `--help` imports no subcommand."""
+"""Maps a subcommand to its one-line help, so that `--help` imports no subcommand.
+
+The module `harness.cli.NAME` defines the subcommand NAME.
+"""
 
 _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"
@@ -73,7 +64,7 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command with this name, or return None if there is no such command."""
         if cmd_name in COMMANDS:
-            command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+            command = getattr(import_module(f"harness.cli.{cmd_name}"), cmd_name)
             assert isinstance(command, click.Command)
             return command
         return _theirs(ctx).get(cmd_name)
@@ -101,7 +92,7 @@ class LazyGroup(Group):
 
         The list appears even if a plugin is broken.
         """
-        rows = [(name, help_text) for name, (_, help_text) in COMMANDS.items()]
+        rows = list(COMMANDS.items())
         try:
             theirs = _theirs(ctx)
         except HarnessError:

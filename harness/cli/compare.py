@@ -49,10 +49,9 @@ Examples:
     "example 'wait.first_start.p95{queue=prod} > +5%'; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--fail-on-values",
-    is_flag=True,
+    "--fail-on-values", is_flag=True,
     help="With --fail-on, compare bounds with single values instead of intervals over twins.",
-)
+)  # fmt: skip
 @click.option(
     "--shake", "shake_text", metavar="N[@SEED]",
     help="Compare N twins of every run, in which jobs arrive up to 30 s earlier or later. Every difference "

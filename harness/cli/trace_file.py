@@ -25,12 +25,9 @@ _KEEPS = "parquet"
 def from_file(command: _F) -> _F:
     """Adds `--reader` and `--set`, which a command receives as `reader` and `settings`."""
     command = click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
+        "--set", "settings", multiple=True, metavar="KEY=VALUE",
         help="Set an option of the reader; may be repeated.",
-    )(command)
+    )(command)  # fmt: skip
     return click.option(
         "--reader", metavar="NAME", help="Format of the file. [default: by its suffix or first bytes]"
     )(command)
