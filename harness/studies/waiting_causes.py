@@ -15,7 +15,8 @@ from typing import final
 
 import numpy as np
 
-from harness.analysis.metrics.idle import FRAGMENTED, MINUTE, POLICY, QUOTA, RESERVED, Judged
+from harness.analysis.metrics.idle import FRAGMENTED, POLICY, QUOTA, RESERVED, Judged
+from harness.base.units import MINUTE
 from harness.cluster.model import Cluster
 from harness.engine.sources import ObservedTimers
 from harness.models.kube.room import Ask, Room

@@ -72,15 +72,12 @@ class Check(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Returns the check as plain values, for JSON."""
-        return {
-            "condition": self.condition,
-            **{name: getattr(self.measured, name) for name in ("metric", "scope", "resource", "unit")},
-            "run": self.run,
-            "value": self.value,
-            "baseline": self.baseline,
-            "holds": self.holds,
-            "text": self.text,
+        condition, measured, *_ = self
+        about = {name: getattr(measured, name) for name in ("metric", "scope", "resource", "unit")}
+        rest = {
+            name: value for name, value in self._asdict().items() if name not in ("condition", "measured")
         }
+        return {"condition": condition, **about, **rest}
 
 
 @dataclass(frozen=True)

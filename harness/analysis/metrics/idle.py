@@ -21,15 +21,12 @@ from harness.analysis.metrics.pod_moves import COLUMNS, PodMoves
 from harness.analysis.metrics.pod_sizes import pod_sizes
 from harness.analysis.metrics.shown import Shown
 from harness.base.arrays import Bools, Ints, numbers
-from harness.base.units import MINUTE as _MINUTE
+from harness.base.units import MINUTE
 from harness.plugins.measurement import SHARE, Measurement, Window
 from harness.runs.run import IDLE, Run
 
 RESERVED, QUOTA, FRAGMENTED, POLICY = range(4)
 """The causes of a job's wait. If several causes apply, the first one counts."""
-
-MINUTE = _MINUTE
-"""The interval at which causes are determined, in microseconds."""
 
 CAUSES = ("reserved", "quota", "fragmented", "policy")
 """The names of the causes, in the order of their numbers."""

@@ -169,12 +169,7 @@ def _library(*, metrics: bool = False) -> Plugins:
     return load() if metrics else load(block=["metrics"])
 
 
-TOOLS: Mapping[str, Callable[..., Reply]] = {
-    "simulate": simulate,
-    "forecast": forecast,
-    "what_if": what_if,
-    "explain": explain,
-    "compare": compare,
-    "list_runs": list_runs,
-}
+_ANSWERS: Sequence[Callable[..., Reply]] = (simulate, forecast, what_if, explain, compare, list_runs)
+
+TOOLS: Mapping[str, Callable[..., Reply]] = {each.__name__: each for each in _ANSWERS}
 """Maps the name of a tool to the function that answers."""
