@@ -1,8 +1,8 @@
 """Computes how much of each resource a node could offer to a pod, if all preemptible pods were preempted.
 
 The result is an upper bound. If no node can offer as much as a pod requests, the pod fits nowhere, and
-preemption cannot help. Other rules, such as budgets or resources for nominated pods, only reduce the offered
-quantities.
+preemption cannot help. Other rules, such as budgets, only reduce the offered quantities. Resources for
+nominated pods do so, too, and count only on request.
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ class MostRoom:
         cache: the nodes and pods.
         rules: determines the nodes that can never run the pods.
         above: the priority of the pods if they preempt pods of lower priority, or None if they never preempt.
+        beside: the priority of the pods if nodes do not offer them the resources that are reserved for
+            nominated pods. None if nodes offer these resources, too.
     """
 
-    __slots__ = ("_above", "_cache", "_kept", "_rules", "_since", "_until")
+    __slots__ = ("_above", "_beside", "_cache", "_kept", "_rules", "_since", "_until")
 
-    def __init__(self, cache: Cache, rules: NodeRules, above: int | None) -> None:
+    def __init__(
+        self, cache: Cache, rules: NodeRules, above: int | None, beside: int | None = None
+    ) -> None:
         self._cache = cache
         self._rules = rules
         self._above = above
+        self._beside = beside
         self._since = self._until = -1  # the last two versions between which `since` was asked
         self._kept: list[Sequence[int]] = []
 
@@ -59,13 +64,15 @@ class MostRoom:
         if version == self._since and now == self._until:  # many pods failed at the same version
             return self._kept
         self._rules.follow()
-        closed, above = self._rules.closed, self._above
+        closed, above, beside = self._rules.closed, self._above, self._beside
         if above is not None and not self._cache.has_lower(above):
             above = None
         rooms: list[Sequence[int]] = []
         for node in self._cache.changed_nodes_since(version):
             if not closed[node.position]:
                 room, slots = (node.free, node.slots) if above is None else _without_victims(node, above)
+                if beside is not None and node.nominated and not node.devices:
+                    room, slots = _without_reserved(node, beside)
                 if slots > 0:
                     # Even if a resource is overcommitted, the node can run pods that do not request it.
                     rooms.append(room if min(room) >= 0 else [max(0, amount) for amount in room])
@@ -83,6 +90,17 @@ def _without_victims(node: NodeInfo, above: int) -> tuple[Sequence[int], int]:
     if node.devices:  # free shares of devices cannot be added up
         node.count_devices(node.devices_without(victims), left)
     return left, node.slots + len(victims)
+
+
+def _without_reserved(node: NodeInfo, priority: int) -> tuple[Sequence[int], int]:
+    """Returns the free resources and slots of a node that are not reserved against pods of a priority."""
+    left, slots = list(node.free), node.slots
+    for pod in node.nominated:
+        if pod.keeps >= priority:
+            slots -= 1
+            for resource, amount in pod.template.shape.requests:
+                left[resource] -= amount
+    return left, slots
 
 
 def amounts_of(shape: Shape, resources: int) -> Sequence[int]:

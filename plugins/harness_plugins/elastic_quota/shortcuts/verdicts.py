@@ -60,7 +60,8 @@ class QuotaVerdicts:
         self._preempts = preempts
         self._names = [(name, cache.resources[name]) for name in self._usage.amounts(pod)]
         # Two objects, because each keeps what it returned last.
-        self._free_since, self._free = MostRoom(cache, nodes, None), MostRoom(cache, nodes, None)
+        self._free_since = MostRoom(cache, nodes, None, pod.priority)
+        self._free = MostRoom(cache, nodes, None, pod.priority)
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
         self._by_limit: dict[Bound, frozenset[str]] = {}
         # What all verdicts at one version have in common, see `_look`.
