@@ -29,6 +29,16 @@ class Told(NamedTuple):
             return Told(reason, self.known, self.returns + 1)
         return Told(reason, self.known | {reason}, self.returns)
 
+    def again(self, reason: Hashable, returns: int) -> Told:
+        """Returns the state after known reasons returned some times, the last one being `reason`."""
+        return Told(reason, self.known, self.returns + returns)
+
+    @property
+    def quiet(self) -> int:
+        """How often known reasons can return until one of them must be recorded."""
+        digits = self.returns.bit_length()
+        return (1 << digits + (digits & 1)) - self.returns - 1
+
     def tells(self, after: Told) -> bool:
         """Returns True if the reason of the latest attempt must be recorded.
 

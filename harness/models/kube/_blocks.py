@@ -52,9 +52,9 @@ class Block:
     """
 
     __slots__ = (
-        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_found", "_judged_at",
-        "_last", "_reached", "_resting", "_size", "_turned", "_turning", "_version", "backoff", "groups",
-        "priority", "taken", "timestamp", "tried",
+        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_found", "_last", "_reached",
+        "_resting", "_size", "_turned", "_version", "backoff", "groups", "priority", "taken", "timestamp",
+        "tried",
     )  # fmt: skip
 
     def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
@@ -74,11 +74,7 @@ class Block:
         # These groups have more pods that fail at this version, because of the same or other plugins.
         self._again: list[EqualPods] = []
         self._failing: list[tuple[EqualPods, frozenset[str]]] = []
-        # The resting groups with more pods that fail at a version because of other plugins than before, and
-        # those with pods that failed in this way in this pass.
-        self._judged_at = -1
-        self._turning: list[tuple[EqualPods, frozenset[str]]] = []
-        self._turned: list[EqualPods] = []
+        self._turned: list[EqualPods] = []  # see `Rests.turn`
         self._become(groups, Rests())
 
     def _become(self, groups: dict[Peers, EqualPods], resting: Rests) -> None:
@@ -115,23 +111,12 @@ class Block:
                 self._wake(group, peers)
         self._resting.drop_empty()
 
-    def _judge(self, version: int) -> bool:
-        """Finds resting groups that fail for other reasons now or may succeed. Returns True if any do."""
-        if self._judged_at == version:
-            return bool(self._turning)
-        self._judged_at = version
-        self._turning.clear()
-        turning = self._resting.turning(self._reached)
-        for group, rejected_by in turning:
-            if rejected_by is not None:
-                self._turning.append((group, rejected_by))
-            else:
-                self._wake(group, group.pods[0].peers)
-                self._look_at(group)
-        return bool(turning)
+    def settle(self) -> None:
+        """Updates `rejected_by` of all groups. Call this before a pass."""
+        self._resting.settle()
 
     def _next_resting(self) -> EqualPods | None:
-        """Returns the resting group with the first pod that a node may have room for, or None."""
+        """Returns the resting group with the first pod that may succeed, or None."""
         found, doubted = self._resting.first(self._reached)
         for group in doubted:
             self._wake(group, group.pods[0].peers)
@@ -142,6 +127,7 @@ class Block:
 
     def kinds(self) -> list[tuple[Template, frozenset[str]]]:
         """Returns, for each group, its template and the plugins that rejected it. Call this before a pass."""
+        self.settle()
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
     def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
@@ -151,6 +137,7 @@ class Block:
             timestamp: the timestamp of the first pod.
             backoff: the backoff of all pods.
         """
+        self.settle()
         several = []
         for group in self.groups.values():
             for pod in group.pods:
@@ -162,13 +149,14 @@ class Block:
             pod.backoff = backoff
         return several
 
-    def fails(self, version: int) -> int:
+    def fails(self, version: int, alike: list[PodInfo]) -> int:
         """If all pods of the block would fail again without an attempt, returns their number, otherwise 0.
 
         Call this only before a pass. If the result is not 0, the block is already in the state after it.
 
         Args:
             version: see `Peers.failed_at`.
+            alike: receives the pods that are rejected by other plugins than before.
         """
         calm, self._found = [], None
         for peers, group in self._awake.items():
@@ -181,10 +169,12 @@ class Block:
                 calm.append(peers)
         for peers in calm:
             self._rest(peers)
-        if self._judge(version):
-            return 0
         self._found = self._next_resting()
-        return self._size if self._found is None else 0
+        if self._found is not None:
+            return 0
+        alike += sorted(self._resting.turn(BEFORE_ALL, AFTER_ALL, self._turned), key=_place)
+        self._resting.pass_ends()
+        return self._size
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
         """Removes and returns the next pod that needs an attempt.
@@ -213,7 +203,6 @@ class Block:
             self._failing.clear()
         if self._current is not None:
             self._look_at(self._current)
-        self._judge(version)
         reached = self._reached
         found, self._found = self._found or self._next_resting(), None
         place = AFTER_ALL if found is None else found.next_place(reached)
@@ -224,12 +213,10 @@ class Block:
             chosen = found
             self._wake(found, found.pods[0].peers)
         self._reached = place
-        if self._failing or self._turning:
-            failed = [pod for group, reason in self._failing for pod in group.fail(reached, place, reason)]
-            failed += self._turn(reached, place)
-            failed.sort(key=_place)
-            alike += failed
-            self._failing = [each for each in self._failing if each[0].next_place(place) < AFTER_ALL]
+        failed = self._resting.turn(reached, place, self._turned)
+        failed += [pod for group, reason in self._failing for pod in group.fail(reached, place, reason)]
+        alike += sorted(failed, key=_place)
+        self._failing = [each for each in self._failing if each[0].next_place(place) < AFTER_ALL]
         self._current = chosen
         if chosen is None:
             self.taken = None
@@ -238,18 +225,6 @@ class Block:
         self._size -= 1
         pod.rejected_by = chosen.rejected_by
         return pod
-
-    def _turn(self, reached: int, place: int) -> list[PodInfo]:
-        """Makes the resting pods between two places fail because of other plugins. See `EqualPods.fail`."""
-        later, news = [], []
-        for group, rejected_by in self._turning:
-            if group.next_place(reached) < place:
-                news += group.turn(rejected_by, reached, place)
-                self._turned.append(group)
-            if group.next_place(place) < AFTER_ALL:
-                later.append((group, rejected_by))
-        self._turning = later
-        return news
 
     def _look_at(self, group: EqualPods) -> None:
         """Adds equal pods to those that this pass examines, starting with the first that has not failed."""
@@ -307,7 +282,7 @@ class Block:
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
         self._ahead, self._current = None, None
         self._at.clear()
-        self._judged_at, self._again, self._failing = -1, [], []
+        self._again, self._failing = [], []
         turned, self._turned = self._turned, []
         if reached == AFTER_ALL:  # all pods have failed
             for group in turned:
@@ -318,6 +293,7 @@ class Block:
                 if not group.pods:
                     del self._awake[peers], self.groups[peers]
             return self
+        self.settle()
         failed: dict[Peers, EqualPods] = {}
         left: dict[Peers, EqualPods] = {}
         for peers, group in self.groups.items():
@@ -338,12 +314,12 @@ class Block:
         group = self.groups.get(pod.peers)
         if group is None or pod not in group.pods:
             return False
+        if pod.peers not in self._awake:
+            self._wake(group, pod.peers)
         group.pods.remove(pod)
         self._size -= 1
         pod.rejected_by = group.rejected_by
         if not group.pods:
-            if pod.peers not in self._awake:
-                self._wake(group, pod.peers)
             del self.groups[pod.peers], self._awake[pod.peers]
         return True
 
@@ -355,7 +331,11 @@ class Block:
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
             return self if mine else later
-        if any(mine[each].rejected_by != theirs[each].rejected_by for each in mine.keys() & theirs.keys()):
+        shared = mine.keys() & theirs.keys()
+        if shared:
+            self.settle()
+            later.settle()
+        if any(mine[each].rejected_by != theirs[each].rejected_by for each in shared):
             return None
         gap = later._first - 1
         overlap = self._last - gap
@@ -374,7 +354,6 @@ class Block:
 
     def take_in(self, moved: Block, *, is_later: bool) -> None:
         """Adds the pods of another block before or after all pods of this block."""
-        self._judged_at = -1
         for peers in moved.groups.keys() & self.groups.keys():
             if peers in moved._awake and peers not in self._awake:
                 self._wake(self.groups[peers], peers)

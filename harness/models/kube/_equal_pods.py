@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort_left
+from collections.abc import Hashable
 from typing import final
 
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
@@ -38,15 +39,18 @@ class EqualPods:
             resting pods (see `_blocks.py`).
         doubted: a reason for a failure that was still valid when a node had enough resources for the pods.
             As long as this is their reason, the pods can't be resting. None if there is no such reason.
+        turned: how often other plugins than before rejected the pods since `settle`. None of these times
+            needs a record.
     """
 
-    __slots__ = ("doubted", "pods", "rejected_by", "verdict")
+    __slots__ = ("doubted", "pods", "rejected_by", "turned", "verdict")
 
     def __init__(self, pods: list[PodInfo], rejected_by: frozenset[str]) -> None:
         self.pods = pods
         self.rejected_by = rejected_by
         self.verdict: frozenset[str] | None = None
         self.doubted: LastingRefusal | None = None
+        self.turned = 0
 
     def next_place(self, reached: int) -> int:
         """Returns the `place` of the first pod after a given place, or `AFTER_ALL` if there is none."""
@@ -91,22 +95,51 @@ class EqualPods:
 
     def turn(self, rejected_by: frozenset[str], reached: int, place: int) -> list[PodInfo]:
         """Implements `fail` for a resting group, whose peers then fail for the same reason."""
+        self.settle()
         peers = self.pods[0].peers
         peers.rejected_by, peers.refusal = rejected_by, None
         return self.fail(reached, place, rejected_by)
 
-    def turns(self, rejected_by: frozenset[str], reached: int) -> bool | None:
+    def turns(self, rejected_by: frozenset[str] | None, reached: int) -> bool | None:
         """Returns whether the pods after a place now fail for another reason than before this pass.
 
-        Returns None if pods before this place failed in this pass for another reason than these pods.
+        Returns None if the reason is None, which means that they may succeed. Also returns None if pods
+        before this place failed in this pass for another reason than these pods.
         """
+        if rejected_by is None:
+            return None
         behind = self.behind(reached)
-        if not behind:
-            return False
         failed = self.verdict if behind == len(self.pods) else self.verdict or self.rejected_by
         if failed is not None and failed != rejected_by:
             return None
         return rejected_by != self.rejected_by
+
+    def turns_silently(self, rejected_by: frozenset[str], reached: int) -> bool:
+        """Makes all pods fail because of other plugins than before, if this needs no record.
+
+        Returns False and changes nothing if some pods need a record, or are before the place `reached`.
+        """
+        quiet, known = self.quiet()
+        if not quiet or rejected_by not in known or self.pods[-1].place <= reached:
+            return False
+        self.turned += 1
+        self.rejected_by = rejected_by
+        return True
+
+    def quiet(self) -> tuple[int, frozenset[Hashable]]:
+        """Returns how often other plugins can reject the pods without a record, and which plugins."""
+        first = self.pods[0].told
+        quiet, known = first.quiet, first.known
+        for pod in self.pods[1:]:
+            quiet, known = min(quiet, pod.told.quiet), known & pod.told.known
+        return quiet - self.turned, known
+
+    def settle(self) -> None:
+        """Updates what was recorded of each pod by the number of times that the pods turned."""
+        if self.turned:
+            for pod in self.pods:
+                pod.told = pod.told.again(self.rejected_by, self.turned)
+            self.turned = 0
 
     def over(self) -> None:
         """Ends a pass in which all of the pods have failed."""

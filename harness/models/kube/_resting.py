@@ -5,19 +5,22 @@ index compares only a few pods with the nodes that have changed to find the firs
 with similar requests are close to each other in the index. If even the smallest requests of these pods exceed
 what a node offers, the search skips all of them.
 
+With quotas, resting pods often fail again for another reason than before. If all pods of a tree change from
+one reason to another, the tree counts this change, and hands its count down later.
+
 The index consists of trees and of the groups that were added last. Trees of similar size are merged, so each
 pod moves to another tree only a few times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import gt
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
-from harness.models.kube._equal_pods import EqualPods
-from harness.models.kube.pod import Verdicts
+from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
+from harness.models.kube.pod import PodInfo, Verdicts
 
 _FEW = 8
 """A tree with more groups is split into two halves. In a smaller tree, searches examine each group."""
@@ -27,8 +30,16 @@ _NEW = 16  # the maximum number of groups that are not in a tree yet
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 """The requests of each pod in a group, and the group."""
 
-Turning: TypeAlias = list[tuple[EqualPods, frozenset[str] | None]]
-"""Groups that may fail no longer as before, with the plugins that reject them now, or None if unknown."""
+
+class Look(NamedTuple):
+    """The input of a search by verdicts. All groups failed at version `seen`.
+
+    Only pods after the place `reached` count.
+    """
+
+    verdicts: Verdicts
+    seen: int
+    reached: int
 
 
 @final
@@ -37,36 +48,46 @@ class Resting:
 
     Attributes:
         seen: the version of the cache at which all groups failed.
-        looked: the version of the cache at the last call of `turning`.
+        looked: the version of the cache at the last call of `unclear`.
     """
 
-    __slots__ = ("_groups", "_new", "_trees", "looked", "seen")
+    __slots__ = ("_leaves", "_new", "_trees", "looked", "seen")
 
     def __init__(self, seen: int) -> None:
         self.seen = self.looked = seen
-        self._groups: dict[EqualPods, Sequence[int]] = {}
+        self._leaves: dict[EqualPods, Tree | None] = {}  # None if the group is in `_new`
         self._new: list[Entry] = []
-        self._trees: list[Tree] = []  # the largest first; may contain groups that were removed
+        self._trees: list[Tree] = []  # the largest first
 
     def __contains__(self, group: EqualPods) -> bool:
-        return group in self._groups
+        return group in self._leaves
 
     def add(self, group: EqualPods, amounts: Sequence[int]) -> None:
         """Adds a group. If the group is already in the index and has a new first pod, updates the index."""
-        self._groups[group] = amounts
+        if group in self._leaves:
+            self.remove(group)
+        self._leaves[group] = None
         self._new.append((amounts, group))
         if len(self._new) > _NEW:
             entries, self._new = self._new, []
             while self._trees and self._trees[-1].size <= 2 * len(entries):
                 entries += self._trees.pop().entries()
-            known = {group: self._groups[group] for _, group in entries if group in self._groups}
-            self._trees.append(Tree([(amounts, group) for group, amounts in known.items()]))
+            self._trees.append(Tree(entries, None, self._leaves))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
-        return self._groups.pop(group)
+        leaf = self._leaves.pop(group)
+        amounts = _take_out(self._new, group) if leaf is None else leaf.remove(group)
+        if leaf is not None:
+            self._trees = [tree for tree in self._trees if tree.size]
+        group.settle()
+        return amounts
 
-    def items(self) -> Iterable[tuple[EqualPods, Sequence[int]]]:
-        return self._groups.items()
+    def items(self) -> list[tuple[EqualPods, Sequence[int]]]:
+        """Returns all groups with the requests of each pod, after `settle`."""
+        every = [*self._new, *chain.from_iterable(tree.entries() for tree in self._trees)]
+        for _, group in every:
+            group.settle()
+        return [(group, amounts) for amounts, group in every]
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
         """Returns the group with the first pod for which a node has enough resources, or None.
@@ -76,177 +97,256 @@ class Resting:
             reached: only pods after this place count.
             place: only pods before this place count.
         """
-        found, groups, emptied = None, self._groups, False
+        found = None
         for room in rooms:
             for amounts, group in self._new:
-                if group in groups and group.pods[-1].place < place and not any(map(gt, amounts, room)):
+                if group.pods[-1].place < place and not any(map(gt, amounts, room)):
                     at = group.next_place(reached)
                     if at < place:
                         found, place = group, at
             for tree in self._trees:
                 if tree.first < place and not any(map(gt, tree.least, room)):
-                    of_tree = tree.search(room, reached, place, groups)
+                    of_tree = tree.search(room, reached, place)
                     if of_tree is not None:
                         found, place = of_tree, of_tree.next_place(reached)
-                    emptied = emptied or not tree.size
-        if emptied:
-            self._trees = [tree for tree in self._trees if tree.size]
         return found
 
-    def turning(self, verdicts: Verdicts, reached: int) -> Turning:
-        """Returns the groups whose pods after a place no longer fail as before this pass.
-
-        If there are any, the caller sets `seen` after the pass.
-        """
-        found: Turning = []
-        _turn(self._new, verdicts, None, self.seen, reached, self._groups, found)
+    def unclear(self, verdicts: Verdicts, reached: int, place: int) -> EqualPods | None:
+        """Returns the group with the first pod between two places that may succeed, or None."""
+        look = Look(verdicts, self.seen, reached)
+        found = _unclear(self._new, look, place)
         for tree in self._trees:
-            tree.turn(verdicts, None, self.seen, reached, self._groups, found)
-        self._trees = [tree for tree in self._trees if tree.size]
+            found = tree.unclear(look, place if found is None else found.next_place(reached)) or found
         self.looked = verdicts.version
-        if not found:
-            self.seen = self.looked
         return found
+
+    def turn(self, verdicts: Verdicts, reached: int, place: int, turned: list[EqualPods]) -> list[PodInfo]:
+        """Makes the pods between two places fail by the verdicts. Call `unclear` before.
+
+        Args:
+            verdicts: the verdicts on the pods.
+            reached: the first place.
+            place: the second place, or `AFTER_ALL` if all pods of the pass fail.
+            turned: receives the groups with pods that fail for another reason than before this pass, and
+                whose pass is not over.
+
+        Returns:
+            The pods whose rejection must be recorded, in any order.
+        """
+        look, news = Look(verdicts, self.seen, reached), list[PodInfo]()
+        _turn(self._new, look, None, place, turned, news)
+        for tree in self._trees:
+            tree.turn(look, None, place, turned, news)
+        return news
+
+
+def _take_out(entries: list[Entry], group: EqualPods) -> Sequence[int]:
+    at = next(at for at, entry in enumerate(entries) if entry[1] is group)
+    return entries.pop(at)[0]
+
+
+def _unclear(entries: Iterable[Entry], look: Look, place: int) -> EqualPods | None:
+    """Implements `Resting.unclear` for some groups."""
+    verdicts, seen, reached = look
+    found = None
+    for amounts, group in entries:
+        if group.pods[-1].place < place:
+            at = group.next_place(reached)
+            if at < place and group.turns(_verdict(group, amounts, look), reached) is None:
+                found, place = group, at
+    return found
+
+
+def _verdict(group: EqualPods, amounts: Sequence[int], look: Look) -> frozenset[str] | None:
+    verdicts = look.verdicts
+    return verdicts.rejecting(amounts, amounts, look.seen if group.rejected_by == verdicts.by_nodes else -1)
 
 
 def _turn(
     entries: Iterable[Entry],
-    verdicts: Verdicts,
+    look: Look,
     of_all: frozenset[str] | None,
-    seen: int,
-    reached: int,
-    groups: Container[EqualPods],
-    found: Turning,
-) -> frozenset[str] | None:
-    """Implements `Resting.turning` for some groups, and returns the plugins if all still fail in one way.
-
-    `of_all` is the verdict on all groups, or None if it is not known.
-    """
-    by_nodes, common, several = verdicts.by_nodes, None, False
+    place: int,
+    turned: list[EqualPods],
+    news: list[PodInfo],
+) -> None:
+    """Implements `Resting.turn` for some groups. `of_all` is the verdict on all of them if it is known."""
+    reached = look.reached
     for amounts, group in entries:
-        if group not in groups:
+        if group.next_place(reached) >= place:
             continue
-        before = group.rejected_by
-        now = of_all or verdicts.rejecting(amounts, amounts, seen if before == by_nodes else -1)
-        turns = None if now is None else group.turns(now, reached)
-        if turns is not False:
-            found.append((group, None if turns is None else now))
-        several = several or turns is not False or group.verdict is not None or common not in (None, before)
-        common = before
-    return None if several else common
+        now = of_all or _verdict(group, amounts, look)
+        assert now is not None, "see `unclear`"
+        if not group.turns(now, reached):
+            continue
+        if place == AFTER_ALL and group.turns_silently(now, reached):
+            continue
+        news += group.turn(now, reached, place)
+        if place == AFTER_ALL:
+            group.over()
+        else:
+            turned.append(group)
 
 
 @final
 class Tree:
     """A binary tree of groups of equal pods.
 
-    Groups that were removed from the index stay in the tree until a search visits them.
-
     Args:
         entries: the groups.
+        above: the tree of which this tree is a half, or None.
+        leaves: receives the smallest tree of each group.
 
     Attributes:
         size: the number of groups.
-        least, most: the smallest and the largest request of any pod for each resource.
+        least, most: bounds of the requests of all pods for each resource.
         rejected_by: the plugins that reject all groups, or None if they differ or are not known.
         first: a place before which the tree has no pod.
     """
 
-    __slots__ = ("_few", "_halves", "first", "least", "most", "rejected_by", "size")
+    __slots__ = (
+        "_above", "_few", "_halves", "_known", "_quiet", "_turned", "_verdict", "_version", "first", "least",
+        "most", "rejected_by", "size",
+    )  # fmt: skip
 
-    def __init__(self, entries: list[Entry]) -> None:
+    def __init__(
+        self, entries: list[Entry], above: Tree | None, leaves: dict[EqualPods, Tree | None]
+    ) -> None:
+        self._above = above
         self._halves: list[Tree] = []  # empty if the tree has few groups
         self._few: list[Entry] = entries
+        self.size = len(entries)
         self.rejected_by: frozenset[str] | None = None
-        self._sum_up_few()
+        # All pods turned this often without handing it down. They can turn `_quiet` times to plugins that
+        # are known to all of them until a record is needed.
+        self._turned = self._quiet = 0
+        self._known: frozenset[object] = frozenset()
+        self._version, self._verdict = -1, self.rejected_by  # the last common verdict
+        amounts = list(zip(*[amounts for amounts, _ in entries], strict=True))
+        self.least: Sequence[int] = tuple(map(min, amounts))
+        self.most: Sequence[int] = tuple(map(max, amounts))
+        self.first = min([group.pods[-1].place for _, group in entries])
         if self.size <= _FEW:
+            for _, group in entries:
+                leaves[group] = self
             return
         spreads = [1000 * (high - low) // (high + 1) for low, high in zip(self.least, self.most, strict=True)]
         axis = spreads.index(max(spreads))
         entries.sort(key=lambda entry: entry[0][axis])
         middle = self.size // 2
-        self._halves = [Tree(entries[:middle]), Tree(entries[middle:])]
+        self._halves = [Tree(entries[:middle], self, leaves), Tree(entries[middle:], self, leaves)]
         self._few = []
 
-    def _sum_up_few(self) -> None:
-        self.size = len(self._few)
-        if self.size:
-            amounts = list(zip(*[amounts for amounts, _ in self._few], strict=True))
-            self.least: Sequence[int] = tuple(map(min, amounts))
-            self.most: Sequence[int] = tuple(map(max, amounts))
-            self.first = min([group.pods[-1].place for _, group in self._few])
-
-    def _sum_up_halves(self) -> None:
-        halves = self._halves = [half for half in self._halves if half.size]
-        self.size = sum([half.size for half in halves])
-        if halves:
-            self.least = tuple(map(min, zip(*[half.least for half in halves], strict=True)))
-            self.most = tuple(map(max, zip(*[half.most for half in halves], strict=True)))
-            self.first = min([half.first for half in halves])
-
     def entries(self) -> list[Entry]:
+        """Returns all groups, after handing down how often they turned."""
+        self._hand_down()
         return self._few or list(chain.from_iterable(half.entries() for half in self._halves))
 
-    def search(
-        self, room: Sequence[int], reached: int, place: int, groups: Container[EqualPods]
-    ) -> EqualPods | None:
+    def remove(self, group: EqualPods) -> Sequence[int]:
+        """Removes a group from a tree without halves."""
+        line = [self]
+        while (above := line[-1]._above) is not None:
+            line.append(above)
+        for tree in reversed(line):
+            tree._hand_down()
+            tree.size -= 1
+        for tree, above in zip(line, line[1:], strict=False):
+            if not tree.size:
+                above._halves.remove(tree)
+        return _take_out(self._few, group)
+
+    def search(self, room: Sequence[int], reached: int, place: int) -> EqualPods | None:
         """Implements `Resting.first` for one node.
 
         Args:
             room: the quantities that the node offers.
             reached: only pods after this place count.
             place: only pods before this place count.
-            groups: the groups that were not removed.
         """
-        found, size = None, 0
-        if self._halves:
-            halves = self._halves
-            for half in halves if halves[0].first <= halves[-1].first else halves[::-1]:
-                if half.first < place and not any(map(gt, half.least, room)):
-                    of_half = half.search(room, reached, place, groups)
-                    if of_half is not None:
-                        found, place = of_half, of_half.next_place(reached)
-            for half in self._halves:
-                size += half.size
-            if size != self.size:
-                self._sum_up_halves()
-            return found
+        found = None
+        for half in self._in_turn():
+            if half.first < place and not any(map(gt, half.least, room)):
+                of_half = half.search(room, reached, place)
+                if of_half is not None:
+                    found, place = of_half, of_half.next_place(reached)
         for amounts, group in self._few:
-            if group in groups:
-                size += 1
-                if group.pods[-1].place < place and not any(map(gt, amounts, room)):
-                    at = group.next_place(reached)
-                    if at < place:
-                        found, place = group, at
-        if size != self.size:
-            self._few = [entry for entry in self._few if entry[1] in groups]
-            self._sum_up_few()
+            if group.pods[-1].place < place and not any(map(gt, amounts, room)):
+                at = group.next_place(reached)
+                if at < place:
+                    found, place = group, at
         return found
+
+    def _in_turn(self) -> list[Tree]:
+        halves = self._halves
+        return halves if not halves or halves[0].first <= halves[-1].first else halves[::-1]
+
+    def unclear(self, look: Look, place: int) -> EqualPods | None:
+        """Implements `Resting.unclear`."""
+        if self.first >= place:
+            return None
+        now = self._verdict_on_all(look)
+        if now is not None and (now == self.rejected_by or self.first > look.reached):
+            return None
+        self._hand_down()
+        found = _unclear(self._few, look, place)
+        for half in self._in_turn():
+            found = half.unclear(look, place if found is None else found.next_place(look.reached)) or found
+        return found
+
+    def _verdict_on_all(self, look: Look) -> frozenset[str] | None:
+        verdicts, version = look.verdicts, look.verdicts.version
+        if self._version != version:
+            since = look.seen if self.rejected_by == verdicts.by_nodes else -1
+            self._version, self._verdict = version, verdicts.rejecting(self.least, self.most, since)
+        return self._verdict
 
     def turn(
         self,
-        verdicts: Verdicts,
+        look: Look,
         of_all: frozenset[str] | None,
-        seen: int,
-        reached: int,
-        groups: Container[EqualPods],
-        found: Turning,
+        place: int,
+        turned: list[EqualPods],
+        news: list[PodInfo],
     ) -> None:
-        """Implements `Resting.turning`, and skips trees whose groups all fail as before. See `_turn`."""
+        """Implements `Resting.turn`, and skips trees whose groups all fail as before. See `_turn`."""
         before = self.rejected_by
-        if of_all is None:
-            of_all = verdicts.rejecting(self.least, self.most, seen if before == verdicts.by_nodes else -1)
-        if of_all is not None and of_all == before:
+        if self.first >= place:
             return
-        if not self._halves:
-            self.rejected_by = _turn(self._few, verdicts, of_all, seen, reached, groups, found)
-            if any(entry[1] not in groups for entry in self._few):
-                self._few = [entry for entry in self._few if entry[1] in groups]
-                self._sum_up_few()
+        now = of_all or self._verdict_on_all(look)
+        if now is not None and now == before:
             return
+        if now is not None and before is not None and self._quiet and now in self._known:
+            if place == AFTER_ALL and self.first > look.reached:
+                self._turned += 1
+                self._quiet -= 1
+                self.rejected_by = now
+                return
+        self._hand_down()
+        _turn(self._few, look, now, place, turned, news)
         for half in self._halves:
-            half.turn(verdicts, of_all, seen, reached, groups, found)
-        if sum([half.size for half in self._halves]) != self.size:
-            self._sum_up_halves()
-        kinds = [half.rejected_by for half in self._halves]
-        self.rejected_by = kinds[0] if kinds and kinds.count(kinds[0]) == len(kinds) else None
+            half.turn(look, now, place, turned, news)
+        self._sum_up()
+
+    def _hand_down(self) -> None:
+        turned, rejected_by = self._turned, self.rejected_by
+        if turned:
+            assert rejected_by is not None, "only trees with one reason turn as a whole"
+            self._turned = 0
+            for half in self._halves:
+                half._turned += turned
+                half._quiet -= turned
+                half.rejected_by = rejected_by
+            for _, group in self._few:
+                group.turned += turned
+                group.rejected_by = rejected_by
+
+    def _sum_up(self) -> None:
+        """Determines how the pods of all groups can turn together."""
+        halves, groups = self._halves, [group for _, group in self._few]
+        kinds = {each.rejected_by for each in halves or groups}
+        same = len(kinds) == 1 and not any([group.verdict is not None for group in groups])
+        self.rejected_by = kinds.pop() if same else None
+        if self.rejected_by is not None:
+            several = [(half._quiet, half._known) for half in halves] or [each.quiet() for each in groups]
+            self._quiet = min([quiet for quiet, _ in several])
+            self._known = frozenset.intersection(*[known for _, known in several])

@@ -6,9 +6,9 @@ from collections.abc import Container, Mapping
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
-from harness.models.kube._resting import Resting, Turning
+from harness.models.kube._resting import Resting
 from harness.models.kube.most_room import MostRoom
-from harness.models.kube.pod import LastingRefusal, Peers, Verdicts
+from harness.models.kube.pod import LastingRefusal, Peers, PodInfo, Verdicts
 from harness.models.kube.refusal import NoRoom
 
 RestsBy: TypeAlias = MostRoom | Verdicts
@@ -47,14 +47,17 @@ class Rests:
         self._resting = {key: resting for key, resting in self._resting.items() if resting.items()}
 
     def first(self, reached: int) -> tuple[EqualPods | None, list[EqualPods]]:
-        """Returns the first group for which a node may have enough resources, or None if there is none.
+        """Returns the group with the first pod after a place that may succeed, or None if there is none.
 
         Also returns the groups that fail although a node has enough resources. They must not rest.
         """
         found, place, doubted = None, AFTER_ALL, []
         for most_room, resting in self._resting.items():
             if not isinstance(most_room, MostRoom):
-                continue  # see `turning`
+                group = resting.unclear(most_room, reached, place)
+                if group is not None:
+                    found, place = group, group.next_place(reached)
+                continue
             rooms = most_room.since(resting.seen)
             while rooms and (group := resting.first(rooms, reached, place)) is not None:
                 pod = group.pods[group.behind(reached) - 1]
@@ -70,13 +73,21 @@ class Rests:
                     resting.seen = most_room.version
         return found, doubted
 
-    def turning(self, reached: int) -> Turning:
-        """Returns the groups whose pods after a place may no longer fail as before. See `Resting.turning`."""
-        found: Turning = []
+    def turn(self, reached: int, place: int, turned: list[EqualPods]) -> list[PodInfo]:
+        """Makes the pods between two places fail, after `first` has found none that may succeed.
+
+        See `Resting.turn`.
+        """
+        news: list[PodInfo] = []
         for verdicts, resting in self._resting.items():
             if not isinstance(verdicts, MostRoom):
-                found += resting.turning(verdicts, reached)
-        return found
+                news += resting.turn(verdicts, reached, place, turned)
+        return news
+
+    def settle(self) -> None:
+        """Updates all groups, because they are about to be used without this index."""
+        for resting in self._resting.values():
+            resting.items()
 
     def pass_ends(self) -> None:
         """Ends a pass in which all pods have failed."""

@@ -100,6 +100,7 @@ class SchedulingQueue:
         """Returns everything that determines when and how an entry is tried again."""
         stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
         if isinstance(waiting, Block):
+            waiting.settle()
             groups = [(peers, len(group.pods), group.rejected_by) for peers, group in waiting.groups.items()]
             return waiting, stamp, backoff, *groups
         failures = min(waiting.failures, len(_BACKOFFS))  # more failures have no effect
@@ -141,7 +142,7 @@ class SchedulingQueue:
             if self._passed is not None and waiting is not self._passed:
                 self._settle()
             if isinstance(waiting, Block):
-                failing = waiting.fails(version) if self._passed is None else 0
+                failing = waiting.fails(version, self.failed_alike) if self._passed is None else 0
                 if failing:  # like most entries that are retried
                     pending.pop()
                     self.attempts += failing
@@ -183,7 +184,7 @@ class SchedulingQueue:
         if not self._active:
             short = self._short
             if isinstance(late, Block):
-                failing = late.fails(version)
+                failing = late.fails(version, self.failed_alike)
                 if failing:
                     self._late = None
                     self.attempts += failing
