@@ -113,7 +113,7 @@ class Block:
 
     def settle(self) -> None:
         """Updates `rejected_by` of all groups. Call this before a pass."""
-        self._resting.settle()
+        self._resting.settle(self.groups.values())
 
     def _next_resting(self) -> EqualPods | None:
         """Returns the resting group with the first pod that may succeed, or None."""
@@ -293,7 +293,7 @@ class Block:
                 if not group.pods:
                     del self._awake[peers], self.groups[peers]
             return self
-        self.settle()
+        self._resting.settle([group for group in self.groups.values() if group.straddles(reached)])
         failed: dict[Peers, EqualPods] = {}
         left: dict[Peers, EqualPods] = {}
         for peers, group in self.groups.items():
@@ -333,8 +333,8 @@ class Block:
             return self if mine else later
         shared = mine.keys() & theirs.keys()
         if shared:
-            self.settle()
-            later.settle()
+            self._resting.settle([mine[each] for each in shared])
+            later._resting.settle([theirs[each] for each in shared])
         if any(mine[each].rejected_by != theirs[each].rejected_by for each in shared):
             return None
         gap = later._first - 1

@@ -39,17 +39,20 @@ class EqualPods:
             resting pods (see `_blocks.py`).
         doubted: a reason for a failure that was still valid when a node had enough resources for the pods.
             As long as this is their reason, the pods can't be resting. None if there is no such reason.
+        judged, judged_at: the last verdict on the pods while they rest, and its version. See `Verdicts`.
         turned: how often other plugins than before rejected the pods since `settle`. None of these times
             needs a record.
     """
 
-    __slots__ = ("doubted", "pods", "rejected_by", "turned", "verdict")
+    __slots__ = ("doubted", "judged", "judged_at", "pods", "rejected_by", "turned", "verdict")
 
     def __init__(self, pods: list[PodInfo], rejected_by: frozenset[str]) -> None:
         self.pods = pods
         self.rejected_by = rejected_by
         self.verdict: frozenset[str] | None = None
         self.doubted: LastingRefusal | None = None
+        self.judged: frozenset[str] | None = None
+        self.judged_at = -1
         self.turned = 0
 
     def next_place(self, reached: int) -> int:
@@ -66,6 +69,10 @@ class EqualPods:
         if pods and pods[-1].place > place:  # usually all pods
             return len(pods)
         return bisect_left(pods, -place, key=_from_the_end)
+
+    def straddles(self, place: int) -> bool:
+        """Returns True if some, but not all of the pods have a higher `place` than the given one."""
+        return bool(self.pods) and self.pods[-1].place <= place < self.pods[0].place
 
     def put_back(self, pod: PodInfo) -> None:
         if self.pods and self.pods[-1].place < pod.place:

@@ -67,6 +67,7 @@ class Resting:
         if group in self._leaves:
             self.remove(group)
         self._leaves[group] = None
+        group.judged_at = -1
         self._new.append((amounts, group))
         if len(self._new) > _NEW:
             entries, self._new = self._new, []
@@ -82,12 +83,15 @@ class Resting:
         group.settle()
         return amounts
 
-    def items(self) -> list[tuple[EqualPods, Sequence[int]]]:
-        """Returns all groups with the requests of each pod, after `settle`."""
-        every = [*self._new, *chain.from_iterable(tree.entries() for tree in self._trees)]
-        for _, group in every:
-            group.settle()
-        return [(group, amounts) for amounts, group in every]
+    def entries(self) -> list[Entry]:
+        return [*self._new, *chain.from_iterable(tree.entries() for tree in self._trees)]
+
+    def settle(self, group: EqualPods) -> None:
+        """Updates a group, because it is about to be used without this index."""
+        leaf = self._leaves.get(group)
+        if leaf is not None:
+            leaf.hand_down_from_top()
+        group.settle()
 
     def first(self, rooms: Iterable[Sequence[int]], reached: int, place: int) -> EqualPods | None:
         """Returns the group with the first pod for which a node has enough resources, or None.
@@ -147,8 +151,7 @@ def _take_out(entries: list[Entry], group: EqualPods) -> Sequence[int]:
 
 def _unclear(entries: Iterable[Entry], look: Look, place: int) -> EqualPods | None:
     """Implements `Resting.unclear` for some groups."""
-    verdicts, seen, reached = look
-    found = None
+    found, reached = None, look.reached
     for amounts, group in entries:
         if group.pods[-1].place < place:
             at = group.next_place(reached)
@@ -158,8 +161,11 @@ def _unclear(entries: Iterable[Entry], look: Look, place: int) -> EqualPods | No
 
 
 def _verdict(group: EqualPods, amounts: Sequence[int], look: Look) -> frozenset[str] | None:
-    verdicts = look.verdicts
-    return verdicts.rejecting(amounts, amounts, look.seen if group.rejected_by == verdicts.by_nodes else -1)
+    verdicts, version = look.verdicts, look.verdicts.version
+    if group.judged_at != version:
+        since = look.seen if group.rejected_by == verdicts.by_nodes else -1
+        group.judged_at, group.judged = version, verdicts.rejecting(amounts, amounts, since)
+    return group.judged
 
 
 def _turn(
@@ -238,21 +244,20 @@ class Tree:
         self._few = []
 
     def entries(self) -> list[Entry]:
-        """Returns all groups, after handing down how often they turned."""
+        """Returns all groups, after their trees have handed down how often they turned."""
         self._hand_down()
         return self._few or list(chain.from_iterable(half.entries() for half in self._halves))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
         """Removes a group from a tree without halves."""
-        line = [self]
-        while (above := line[-1]._above) is not None:
-            line.append(above)
-        for tree in reversed(line):
-            tree._hand_down()
+        self.hand_down_from_top()
+        tree: Tree | None = self
+        while tree is not None:
             tree.size -= 1
-        for tree, above in zip(line, line[1:], strict=False):
-            if not tree.size:
+            above = tree._above
+            if above is not None and not tree.size:
                 above._halves.remove(tree)
+            tree = above
         return _take_out(self._few, group)
 
     def search(self, room: Sequence[int], reached: int, place: int) -> EqualPods | None:
@@ -326,6 +331,12 @@ class Tree:
         for half in self._halves:
             half.turn(look, now, place, turned, news)
         self._sum_up()
+
+    def hand_down_from_top(self) -> None:
+        """Makes all trees with the groups of this tree hand down how often they turned."""
+        if self._above is not None:
+            self._above.hand_down_from_top()
+        self._hand_down()
 
     def _hand_down(self) -> None:
         turned, rejected_by = self._turned, self.rejected_by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
@@ -44,7 +44,7 @@ class Rests:
 
     def drop_empty(self) -> None:
         """Drops the indexes without groups, because others may replace them after nodes have changed."""
-        self._resting = {key: resting for key, resting in self._resting.items() if resting.items()}
+        self._resting = {key: resting for key, resting in self._resting.items() if resting.entries()}
 
     def first(self, reached: int) -> tuple[EqualPods | None, list[EqualPods]]:
         """Returns the group with the first pod after a place that may succeed, or None if there is none.
@@ -84,10 +84,12 @@ class Rests:
                 news += resting.turn(verdicts, reached, place, turned)
         return news
 
-    def settle(self) -> None:
-        """Updates all groups, because they are about to be used without this index."""
-        for resting in self._resting.values():
-            resting.items()
+    def settle(self, groups: Iterable[EqualPods]) -> None:
+        """Updates groups, because they are about to be used without this index."""
+        for group in groups:
+            for resting in self._resting.values():
+                if group in resting:
+                    resting.settle(group)
 
     def pass_ends(self) -> None:
         """Ends a pass in which all pods have failed."""
@@ -122,7 +124,8 @@ class Rests:
         for key, theirs in moved._resting.items():
             resting = self._resting.setdefault(key, Resting(theirs.seen))
             resting.seen = min(resting.seen, theirs.seen)
-            for group, amounts in theirs.items():
+            for amounts, group in theirs.entries():
+                group.settle()
                 group = groups[group.pods[0].peers]  # this group has pods from both blocks
                 if group.pods[0].peers not in awake and not (is_later and group in resting):
                     resting.add(group, amounts)
