@@ -7,11 +7,12 @@ resources. In both cases, there must be no pod that it may preempt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import gt
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
+from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.tree import Bound, Excess, sum_of
 from harness.models.kube.gangs import Gang
@@ -38,7 +39,11 @@ class World(NamedTuple):
     said: Mapping[Gang, Told]
 
 
+Limit: TypeAlias = tuple[int, int, frozenset[str]]
+"""What a limit allows, the index of the resource, and the plugins that the limit stands for."""
+
 _ABSENT = -1  # the index of a resource that the pods do not request
+_NOTHING_TAKEN = Taken({}, {}, {})
 
 
 @final
@@ -58,15 +63,16 @@ class QuotaVerdicts:
         self._pod = pod
         self._quota = quota
         self._preempts = preempts
-        self._names = [(name, cache.resources[name]) for name in self._usage.amounts(pod)]
+        self._names = {name: cache.resources[name] for name in self._usage.amounts(pod)}
+        self._nothing: Amounts = dict.fromkeys(self._names, 0)
         # Two objects, because each keeps what it returned last.
         self._free_since = MostRoom(cache, nodes, None, pod.priority)
         self._free = MostRoom(cache, nodes, None, pod.priority)
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
-        self._by_limit: dict[Bound, frozenset[str]] = {}
+        self._by_limit: dict[Bound, tuple[int, frozenset[str]]] = {}
         # What all verdicts at one version have in common, see `_look`.
         self._at = -1
-        self._limits: list[tuple[int, int, frozenset[str]]] = []
+        self._limits: list[Limit] = []
         self._may_preempt = self._may_claim = self._by_others = False
         self._beside: Amounts = {}
         self._largest: Sequence[int] = ()
@@ -102,7 +108,7 @@ class QuotaVerdicts:
         return False
 
     def _claims(self, least: Sequence[int]) -> bool:
-        own = {name: least[resource] for name, resource in self._names}
+        own = {name: least[resource] for name, resource in self._names.items()}
         return self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
 
     def _look(self) -> None:
@@ -111,52 +117,47 @@ class QuotaVerdicts:
         self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
         if self._may_preempt:
             return  # nothing else matters
-        nothing: Amounts = dict.fromkeys([name for name, _ in self._names], 0)
         others = self._nominated.besides(()) if cache.expecting else None
-        taken = Taken(nothing, nothing, {})
-        if others is not None:
-            beside = others.beside(quota, pod.priority)
-            taken = with_amounts(nothing, beside)
-            self._beside = beside.in_quota
-        else:
-            self._beside = {}
+        beside = _NOTHING_TAKEN if others is None else others.beside(quota, pod.priority)
+        self._beside, taken = beside.in_quota, with_amounts(self._nothing, beside)
         self._limits = self._limits_beside(taken)
-        anyone = self._preempts and self._rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
-        self._may_claim = anyone and self._rules.reclaims(quota, taken.in_quota, nothing)
+        self._may_claim = (
+            self._preempts
+            and self._rules.reclaims(quota, taken.in_quota, self._nothing)
+            and self._rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
+        )
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
         self._largest = ()  # computed when it is needed
 
-    def _limits_beside(self, taken: Taken) -> list[tuple[int, int, frozenset[str]]]:
-        """Returns what each limit allows, in the order of checks, and the plugins that it stands for."""
-        tree, places = self._usage.tree, dict(self._names)
-        found: list[tuple[int, str, Bound]] = []
+    def _limits_beside(self, taken: Taken) -> list[Limit]:
+        """Returns the limits in the order of checks."""
+        limits, lowest = list[Limit](), {_ABSENT: 0}
+        for left, bound in self._lefts(taken):
+            place, rejecting = self._of_limit(bound)
+            if left < lowest.get(place, UNLIMITED):  # otherwise an earlier limit is exceeded first
+                lowest[place] = left
+                limits.append((left, max(place, 0), rejecting))  # every pod exceeds what is below 0
+        return limits
+
+    def _lefts(self, taken: Taken) -> Iterator[tuple[int, Bound]]:
+        tree = self._usage.tree
         for quota in self._quota.line:
             asked = sum_of(taken.in_quota, taken.shared[quota]) if quota in taken.shared else taken.in_quota
+            used = quota.used
             for name, most in quota.bounds(asked):
-                left = most - quota.used.get(name, 0) - asked.get(name, 0)
-                found.append((left, name, ("max", quota.name, name)))
+                left = most - used.get(name, 0) - asked.get(name, 0)
+                yield left, ("max", quota.name, name)
         used, guaranteed, in_all = tree.used, tree.guaranteed, taken.in_all
         for name in (*used, *[each for each in in_all if each not in used]):
             left = guaranteed.get(name, 0) - used.get(name, 0) - in_all.get(name, 0)
-            found.append((left, name, ("min", "", name)))
-        limits, lowest = [], dict[int, int]()
-        for left, name, bound in found:
-            place = places.get(name, _ABSENT)
-            if place == _ABSENT:
-                if left >= 0:
-                    continue
-                place = 0  # every pod exceeds this limit
-            elif place in lowest and lowest[place] <= left:
-                continue  # an earlier limit is exceeded first
-            lowest[place] = left
-            limits.append((left, place, self._rejecting(bound)))
-        return limits
+            yield left, ("min", "", name)
 
-    def _rejecting(self, bound: Bound) -> frozenset[str]:
+    def _of_limit(self, bound: Bound) -> tuple[int, frozenset[str]]:
+        """Returns the index of a limit's resource, and the plugins that the limit stands for."""
         found = self._by_limit.get(bound)
         if found is None:
-            said = in_words(Excess(*bound, 0))
-            found = self._by_limit[bound] = frozenset((PLUGIN, NODE_RESOURCES_FIT, said))
+            rejecting = frozenset((PLUGIN, NODE_RESOURCES_FIT, in_words(Excess(*bound, 0))))
+            found = self._by_limit[bound] = self._names.get(bound[2], _ABSENT), rejecting
         return found
 
 
