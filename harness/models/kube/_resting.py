@@ -14,7 +14,7 @@ pod moves to another tree only a few times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from operator import gt
 from typing import NamedTuple, TypeAlias, final
@@ -200,7 +200,7 @@ class Tree:
 
     Args:
         entries: the groups.
-        above: the tree of which this tree is a half, or None.
+        above: the tree that has this tree as a half, or None.
         leaves: receives the smallest tree of each group.
 
     Attributes:
@@ -208,26 +208,28 @@ class Tree:
         least, most: bounds of the requests of all pods for each resource.
         rejected_by: the plugins that reject all groups, or None if they differ or are not known.
         first: a place before which the tree has no pod.
+        halves: the two halves without those that are empty, or nothing if the tree has few groups.
+        turned: how often all pods turned from one reason to another, without the times handed down.
+        quiet, known: see `EqualPods.quiet`, if `rejected_by` is not None.
     """
 
     __slots__ = (
-        "_above", "_few", "_halves", "_known", "_quiet", "_turned", "_verdict", "_version", "first", "least",
-        "most", "rejected_by", "size",
+        "_few", "_verdict", "_version", "above", "first", "halves", "known", "least", "most", "quiet",
+        "rejected_by", "size", "turned",
     )  # fmt: skip
 
     def __init__(
         self, entries: list[Entry], above: Tree | None, leaves: dict[EqualPods, Tree | None]
     ) -> None:
-        self._above = above
-        self._halves: list[Tree] = []  # empty if the tree has few groups
+        self.above = above
+        self.halves: list[Tree] = []
         self._few: list[Entry] = entries
         self.size = len(entries)
         self.rejected_by: frozenset[str] | None = None
-        # All pods turned this often without handing it down. They can turn `_quiet` times to plugins that
-        # are known to all of them until a record is needed.
-        self._turned = self._quiet = 0
-        self._known: frozenset[object] = frozenset()
-        self._version, self._verdict = -1, self.rejected_by  # the last common verdict
+        self.turned = self.quiet = 0
+        self.known: frozenset[Hashable] = frozenset()
+        self._version = -1  # of the last verdict on all groups
+        self._verdict: frozenset[str] | None = None
         amounts = list(zip(*[amounts for amounts, _ in entries], strict=True))
         self.least: Sequence[int] = tuple(map(min, amounts))
         self.most: Sequence[int] = tuple(map(max, amounts))
@@ -240,13 +242,13 @@ class Tree:
         axis = spreads.index(max(spreads))
         entries.sort(key=lambda entry: entry[0][axis])
         middle = self.size // 2
-        self._halves = [Tree(entries[:middle], self, leaves), Tree(entries[middle:], self, leaves)]
+        self.halves = [Tree(entries[:middle], self, leaves), Tree(entries[middle:], self, leaves)]
         self._few = []
 
     def entries(self) -> list[Entry]:
         """Returns all groups, after their trees have handed down how often they turned."""
         self._hand_down()
-        return self._few or list(chain.from_iterable(half.entries() for half in self._halves))
+        return self._few or list(chain.from_iterable(half.entries() for half in self.halves))
 
     def remove(self, group: EqualPods) -> Sequence[int]:
         """Removes a group from a tree without halves."""
@@ -254,9 +256,9 @@ class Tree:
         tree: Tree | None = self
         while tree is not None:
             tree.size -= 1
-            above = tree._above
+            above = tree.above
             if above is not None and not tree.size:
-                above._halves.remove(tree)
+                above.halves.remove(tree)
             tree = above
         return _take_out(self._few, group)
 
@@ -282,7 +284,7 @@ class Tree:
         return found
 
     def _in_turn(self) -> list[Tree]:
-        halves = self._halves
+        halves = self.halves
         return halves if not halves or halves[0].first <= halves[-1].first else halves[::-1]
 
     def unclear(self, look: Look, place: int) -> EqualPods | None:
@@ -320,32 +322,32 @@ class Tree:
         now = of_all or self._verdict_on_all(look)
         if now is not None and now == before:
             return
-        if now is not None and before is not None and self._quiet and now in self._known:
-            if place == AFTER_ALL and self.first > look.reached:
-                self._turned += 1
-                self._quiet -= 1
-                self.rejected_by = now
-                return
+        is_whole = place == AFTER_ALL and self.first > look.reached
+        if is_whole and now is not None and before is not None and self.quiet and now in self.known:
+            self.turned += 1
+            self.quiet -= 1
+            self.rejected_by = now
+            return
         self._hand_down()
         _turn(self._few, look, now, place, turned, news)
-        for half in self._halves:
+        for half in self.halves:
             half.turn(look, now, place, turned, news)
         self._sum_up()
 
     def hand_down_from_top(self) -> None:
         """Makes all trees with the groups of this tree hand down how often they turned."""
-        if self._above is not None:
-            self._above.hand_down_from_top()
+        if self.above is not None:
+            self.above.hand_down_from_top()
         self._hand_down()
 
     def _hand_down(self) -> None:
-        turned, rejected_by = self._turned, self.rejected_by
+        turned, rejected_by = self.turned, self.rejected_by
         if turned:
             assert rejected_by is not None, "only trees with one reason turn as a whole"
-            self._turned = 0
-            for half in self._halves:
-                half._turned += turned
-                half._quiet -= turned
+            self.turned = 0
+            for half in self.halves:
+                half.turned += turned
+                half.quiet -= turned
                 half.rejected_by = rejected_by
             for _, group in self._few:
                 group.turned += turned
@@ -353,11 +355,11 @@ class Tree:
 
     def _sum_up(self) -> None:
         """Determines how the pods of all groups can turn together."""
-        halves, groups = self._halves, [group for _, group in self._few]
+        halves, groups = self.halves, [group for _, group in self._few]
         kinds = {each.rejected_by for each in halves or groups}
-        same = len(kinds) == 1 and not any([group.verdict is not None for group in groups])
+        same = len(kinds) == 1 and all(group.verdict is None for group in groups)
         self.rejected_by = kinds.pop() if same else None
         if self.rejected_by is not None:
-            several = [(half._quiet, half._known) for half in halves] or [each.quiet() for each in groups]
-            self._quiet = min([quiet for quiet, _ in several])
-            self._known = frozenset.intersection(*[known for _, known in several])
+            several = [(half.quiet, half.known) for half in halves] or [group.quiet() for group in groups]
+            self.quiet = min([quiet for quiet, _ in several])
+            self.known = frozenset.intersection(*[known for _, known in several])

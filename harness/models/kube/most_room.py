@@ -32,9 +32,7 @@ class MostRoom:
 
     __slots__ = ("_above", "_beside", "_cache", "_kept", "_rules", "_since", "_until")
 
-    def __init__(
-        self, cache: Cache, rules: NodeRules, above: int | None, beside: int | None = None
-    ) -> None:
+    def __init__(self, cache: Cache, rules: NodeRules, above: int | None, beside: int | None = None) -> None:
         self._cache = cache
         self._rules = rules
         self._above = above
