@@ -7,7 +7,7 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.models.told import NOTHING_TOLD
+from harness.models.told import NOTHING_TOLD, Told
 
 
 def recorded(reasons: str) -> list[int]:
@@ -23,6 +23,16 @@ def recorded(reasons: str) -> list[int]:
 def test_what_comes_and_goes_is_recorded_ever_more_rarely() -> None:
     """Two that are new, then the first, fourth and sixteenth return of either."""
     assert recorded("ab" * 12) == [0, 1, 2, 5, 17]
+
+
+@given(st.integers(0, 300))
+def test_reasons_return_quietly_until_one_must_be_recorded(returns: int) -> None:
+    """However often they have returned."""
+    told = Told("b", frozenset("ab"), returns)
+    after = told.again("a", told.quiet)
+    assert after == Told("a", frozenset("ab"), returns + told.quiet)
+    assert after.tells(after.then("b"))
+    assert not any(told.again("a", some).tells(told.again("b", some + 1)) for some in range(told.quiet))
 
 
 @given(st.text("abcd", max_size=60))

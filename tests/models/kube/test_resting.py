@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from operator import gt
 
 from hypothesis import given
@@ -14,6 +15,7 @@ from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods
 from harness.models.kube._resting import Resting
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Templates
+from harness.models.told import NOTHING_TOLD, Told
 
 TEMPLATE = Templates({}, lambda namespace, labels: ()).of("default", {}, PodSpec())
 FIT = frozenset({NODE_RESOURCES_FIT})
@@ -82,6 +84,74 @@ def test_of_many_pods_few_are_compared_with_a_node() -> None:
     looked.clear()
     assert resting.first([Room((1, 1))], BEFORE_ALL, AFTER_ALL) is last
     assert len(looked) < 300
+
+
+class Limits:
+    """What the limits of a quota leave. A pod that exceeds none of them may succeed."""
+
+    by_nodes = FIT
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.left: tuple[int, ...] = ()
+
+    def rejecting(self, least: Sequence[int], most: Sequence[int], seen: int) -> frozenset[str] | None:
+        """See `Verdicts`."""
+        for resource, left in enumerate(self.left):
+            if least[resource] > left:
+                return frozenset({f"resource {resource}"})
+            if most[resource] > left:
+                return None
+        return None
+
+
+@examples(60)
+@given(st.integers(0, 2**32))
+def test_pods_fail_by_verdicts_as_if_each_were_judged(seed: int) -> None:
+    """Whether one limit after another refuses many of them, or some are tried in between."""
+    rng, limits, place = random.Random(seed), Limits(), 0
+    resting, known = Resting(0), dict[EqualPods, tuple[int, ...]]()
+    told: dict[PodInfo, Told] = {}
+    for _ in range(rng.randint(1, 40)):
+        limits.version += 1
+        limits.left = tuple(rng.randint(0, 12) for _ in range(3))
+        for _ in range(rng.choice((0, 0, 3, 20))):
+            pods = [_pod(place := place + 1) for _ in range(rng.choice((1, 1, 3)))]
+            group = EqualPods(pods[::-1], frozenset({"resource 0"}))
+            for pod in pods:
+                pod.told = told[pod] = NOTHING_TOLD.then(group.rejected_by)
+            known[group] = tuple(rng.randint(5, 20) for _ in range(3))
+            resting.add(group, known[group])
+        reached, turned = BEFORE_ALL, list[EqualPods]()
+        while reached < AFTER_ALL:
+            verdicts = {
+                pod: (group, limits.rejecting(amounts, amounts, -1))
+                for group, amounts in known.items()
+                for pod in group.pods
+                if pod.place > reached
+            }
+            hopeful = [(pod.place, group) for pod, (group, now) in verdicts.items() if now is None]
+            before, expected = min(hopeful, key=lambda each: each[0], default=(AFTER_ALL, None))
+            assert resting.unclear(limits, reached, AFTER_ALL) is expected
+            news = []
+            for pod, (_, now) in verdicts.items():
+                if pod.place < before and now != told[pod].last:
+                    after = told[pod].then(now)
+                    if told[pod].tells(after):
+                        news.append(pod)
+                    told[pod] = after
+            found = resting.turn(limits, reached, before, turned)
+            assert sorted(found, key=id) == sorted(news, key=id)
+            if expected is not None:
+                assert resting.remove(expected) == known.pop(expected)
+            reached = before
+        for group in turned:
+            group.over()
+        resting.seen = resting.looked
+    for group in known:
+        resting.remove(group)
+        for pod in group.pods:
+            assert (pod.told, group.rejected_by) == (told[pod], told[pod].last)
 
 
 def _pod(place: int) -> PodInfo:

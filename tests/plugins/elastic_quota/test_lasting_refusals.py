@@ -31,11 +31,13 @@ from harness import PodSet
 from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL
 from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
+from harness.models.kube import _resting as resting
 from harness.models.kube import queue
 from harness.models.kube.queue import SchedulingQueue
 from harness.policy import PolicyFactory
 from harness.testing import Decisions
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
+from harness_plugins.elastic_quota.shortcuts import verdicts
 
 CAPACITY = 16
 NEVER = 10**9
@@ -132,7 +134,12 @@ def test_pods_with_amounts_of_their_own_fail_as_if_each_were_tried(
     options: dict[str, Any], seed: int, plugin: PolicyFactory
 ) -> None:
     """They rest in blocks, and the limit that refuses them changes with what is used."""
-    _tried_alike(*own_amounts(random.Random(seed)), options, plugins=(plugin,), until=600)
+    rng = random.Random(seed)
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(verdicts, "_SEVERAL", rng.choice((0, 3)))
+        context.setattr(resting, "_FEW", rng.randint(1, 3))
+        context.setattr(resting, "_NEW", rng.choice((0, 4)))
+        _tried_alike(*own_amounts(rng), options, plugins=(plugin,), until=600)
 
 
 @pytest.mark.parametrize(
