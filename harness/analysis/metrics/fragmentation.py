@@ -130,12 +130,13 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """The pods that are waiting at the current time."""
+    """The pods that are waiting at the current time. `shapes` are in ascending order."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self._shapes = shapes
+        self._amounts = [np.array(amounts, np.int64) for amounts in zip(*shapes, strict=True)]
         self._counts = np.zeros(len(shapes), np.int64)
-        self._present: set[Shape] = set()
+        self._present = np.zeros(len(shapes), np.bool_)
         self._least: tuple[Shape, ...] = ()
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
@@ -159,26 +160,35 @@ class _Waiting:
         for at, number, begun in zip(
             time[turned].tolist(), shape[turned].tolist(), waits[turned], strict=True
         ):
-            self._turn(self._shapes[number], waits=bool(begun))
+            self._turn(number, waits=bool(begun))
             if found[-1][0] == at:
                 found.pop()
             found.append((at, self._least))
         return found
 
-    def _turn(self, shape: Shape, *, waits: bool) -> None:
+    def _turn(self, number: int, *, waits: bool) -> None:
+        shape = self._shapes[number]
+        self._present[number] = waits
         if waits:
-            self._present.add(shape)
             if not any(_fits(least, shape) for least in self._least):
-                rest = (least for least in self._least if not _fits(shape, least))
-                self._least = tuple(sorted((*rest, shape)))
-            return
-        self._present.discard(shape)
-        if shape in self._least:
-            least: list[Shape] = []
-            for each in sorted(self._present):
-                if not any(_fits(smaller, each) for smaller in least):
-                    least.append(each)
-            self._least = tuple(least)
+                others = (least for least in self._least if not _fits(shape, least))
+                self._least = tuple(sorted((*others, shape)))
+        elif shape in self._least:
+            rest = [least for least in self._least if least != shape]
+            left = self._present & self._at_least(shape)
+            for least in rest:
+                left &= ~self._at_least(least)
+            while left.any():  # the first one requests no more than any other that it can be compared with
+                rest.append(self._shapes[int(left.argmax())])
+                left &= ~self._at_least(rest[-1])
+            self._least = tuple(sorted(rest))
+
+    def _at_least(self, shape: Shape) -> Bools:
+        """Returns which shapes request at least as much of every resource."""
+        found: Bools = np.ones(len(self._shapes), np.bool_)
+        for amounts, amount in zip(self._amounts, shape, strict=True):
+            found &= amounts >= amount
+        return found
 
 
 def _fits(small: Shape, large: Shape) -> bool:
