@@ -7,8 +7,9 @@ takes this assignment, and `refund` releases it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from operator import gt
 from typing import Any, NamedTuple, final
 
 from harness.base.memo import Memo
@@ -50,6 +51,22 @@ class Assignment(NamedTuple):
 
 
 @final
+class Kind:
+    """Requests for the same resources of one queue, which differ only in their quantities.
+
+    Attributes:
+        node: the node of the queue in the quota tree.
+        cells: for each requested quantity, the cells of the flavors that could provide it.
+    """
+
+    __slots__ = ("cells", "node")
+
+    def __init__(self, node: int, cells: Sequence[Sequence[int]]) -> None:
+        self.node = node
+        self.cells = cells
+
+
+@final
 class Request:
     """The quantities that jobs of the same shape request from their queue.
 
@@ -59,11 +76,16 @@ class Request:
         home: the root of this tree. Quota that becomes free in other trees does not help these jobs.
         groups: for each resource group, the flavors in the order in which they are tried. Each flavor comes
             with the cells and quantities that the job would take from it.
+        kind: the kind of the request. Requests of the same kind share the object.
+        amounts: the requested quantities, in the order of the kind's cells.
         never: the reason why these jobs can never run, or None if they can.
         assignments: a cache of earlier assignments, by the indices of the flavors that were chosen.
     """
 
-    __slots__ = ("assignments", "groups", "home", "never", "node", "queue")
+    __slots__ = ("amounts", "assignments", "groups", "home", "kind", "never", "node", "queue")
+
+    kind: Kind
+    amounts: Sequence[int]
 
     def __init__(self, queue: str, node: int, home: int) -> None:
         self.queue = queue
@@ -91,6 +113,7 @@ class Quotas:
         self._cluster = cluster
         self._tree = tree
         self._requests: Memo[tuple[str, str, tuple[PodSet, ...]], Request] = Memo(_SHAPES)
+        self._kinds: dict[tuple[int, tuple[tuple[int, ...], ...]], Kind] = {}
 
     def follow(self, cluster: Cluster, held: Mapping[int, Assignment]) -> dict[int, Assignment]:
         """Switches to the quotas of another cluster. Earlier `Request` objects become invalid.
@@ -124,6 +147,12 @@ class Quotas:
         request = self._requests.get(key)
         if request is None:
             request = self._requests[key] = self._read(job)
+            # Each flavor of a group provides the same quantities.
+            groups = [zip(*[cells for _, cells in flavors], strict=True) for flavors in request.groups]
+            quantities = [each for group in groups for each in group]
+            cells = tuple([tuple([cell for cell, _ in each]) for each in quantities])
+            request.kind = self._kinds.setdefault((request.node, cells), Kind(request.node, cells))
+            request.amounts = [each[0][1] for each in quantities]
         return request
 
     def assign(self, request: Request, job: Job) -> Assignment | None:
@@ -173,19 +202,18 @@ class Quotas:
                 return False
         return True
 
-    def room(self, node: int, quantities: Sequence[Sequence[int]]) -> list[int]:
-        """Returns how much quota a queue could still use, as one number for each item of `quantities`.
-
-        Args:
-            node: the node of the queue in the quota tree.
-            quantities: lists of cells. For each list, the result has the largest quantity that is free in one
-                of its cells.
-        """
-        available = self._tree.available
+    def room(self, kind: Kind) -> list[int]:
+        """Returns, for each quantity of a kind, the largest quantity that is free in one of its cells."""
+        available, node = self._tree.available, kind.node
         return [
             available(node, cells[0]) if len(cells) == 1 else max([available(node, cell) for cell in cells])
-            for cells in quantities
+            for cells in kind.cells
         ]
+
+    def roomy(self, requests: Collection[Request]) -> set[Request]:
+        """Returns the requests that could get quota now, and perhaps requests that could not."""
+        rooms = {kind: self.room(kind) for kind in {request.kind for request in requests}}
+        return {each for each in requests if not any(map(gt, each.amounts, rooms[each.kind]))}
 
     def fits(self, assignment: Assignment) -> bool:
         """Returns True if the quota for an assignment is free now."""

@@ -10,18 +10,12 @@ from collections.abc import Mapping, Sequence
 from operator import gt
 from typing import Generic, TypeAlias, TypeVar, final
 
-from harness.models.job_quotas import Quotas, Request
+from harness.models.job_quotas import Kind, Quotas, Request
 
 V = TypeVar("V")
 
 Key: TypeAlias = tuple[int, int]
 """A sort key, which differs between requests."""
-
-Kind: TypeAlias = tuple[int, tuple[tuple[int, ...], ...]]
-"""The node of a queue, and for each requested quantity the cells of the flavors that could provide it."""
-
-Entry: TypeAlias = tuple[Sequence[int], Request]
-"""The quantities of a request, in the order of its kind, and the request."""
 
 _FEW = 8  # a tree with more requests is split into two halves
 
@@ -47,11 +41,10 @@ class WaitingRequests(Generic[V]):
         self._waiting[request] = key, value
         if request not in self._lowest or key < self._lowest[request]:
             self._lowest[request] = key
-            kind, amounts = _read(request)
-            trees, entries = self._trees.setdefault(kind, []), {request: amounts}
+            trees, entries = self._trees.setdefault(request.kind, []), {request: None}
             while trees and len(trees[-1].entries) <= max(len(entries), _FEW - 1):
-                entries.update((each, amounts) for amounts, each in trees.pop().entries)
-            trees.append(_Tree([(amounts, each) for each, amounts in entries.items()], self._lowest, 0))
+                entries.update(dict.fromkeys(trees.pop().entries))
+            trees.append(_Tree(list(entries), self._lowest, 0))
 
     def remove(self, request: Request) -> None:
         """Removes a request if it is waiting."""
@@ -65,8 +58,8 @@ class WaitingRequests(Generic[V]):
         """Returns the value of the first request that could get quota now, or None if there is none."""
         before: Key | None = None
         found = None
-        for (node, cells), trees in self._trees.items():
-            room = self._quotas.room(node, cells)
+        for kind, trees in self._trees.items():
+            room = self._quotas.room(kind)
             for tree in trees:
                 if before is None or tree.first < before:
                     request = tree.search(room, self._quotas, self._waiting, before)
@@ -81,14 +74,14 @@ class _Tree:
 
     __slots__ = ("_halves", "_least", "entries", "first")
 
-    def __init__(self, entries: list[Entry], keys: Mapping[Request, Key], level: int) -> None:
+    def __init__(self, entries: list[Request], keys: Mapping[Request, Key], level: int) -> None:
         self.entries = entries
-        self.first = min([keys[request] for _, request in entries])
-        self._least = [min(same) for same in zip(*[amounts for amounts, _ in entries], strict=True)]
+        self.first = min([keys[request] for request in entries])
+        self._least = [min(same) for same in zip(*[request.amounts for request in entries], strict=True)]
         self._halves: list[_Tree] = []
         if len(entries) > _FEW and self._least:
             axis, middle = level % len(self._least), len(entries) // 2
-            entries.sort(key=lambda entry: entry[0][axis])
+            entries.sort(key=lambda request: request.amounts[axis])
             halves = [_Tree(half, keys, level + 1) for half in (entries[:middle], entries[middle:])]
             self._halves = sorted(halves, key=lambda half: half.first)
 
@@ -108,17 +101,9 @@ class _Tree:
                 of_half = half.search(room, quotas, waiting, before)
                 if of_half is not None:
                     found, before = of_half, waiting[of_half][0]
-        for amounts, request in () if self._halves else self.entries:
-            if request in waiting and not any(map(gt, amounts, room)):
+        for request in () if self._halves else self.entries:
+            if request in waiting and not any(map(gt, request.amounts, room)):
                 key = waiting[request][0]
                 if (before is None or key < before) and quotas.has_room(request):
                     found, before = request, key
         return found
-
-
-def _read(request: Request) -> tuple[Kind, Sequence[int]]:
-    """Returns the kind and the quantities. Each flavor of a group provides the same quantities."""
-    groups = [zip(*[cells for _, cells in flavors], strict=True) for flavors in request.groups]
-    quantities = [each for group in groups for each in group]
-    cells = tuple([tuple([cell for cell, _ in each]) for each in quantities])
-    return (request.node, cells), [each[0][1] for each in quantities]

@@ -58,3 +58,7 @@ def test_the_first_with_room_is_that_of_a_search_through_all(borrow: bool) -> No
             quotas.refund(taken.pop(0))
         with_room = [key for each, key in known.items() if quotas.has_room(each)]
         assert index.first() == (min(with_room)[1] if with_room else None)
+        roomy = quotas.roomy(known)
+        assert roomy >= {each for each in known if quotas.has_room(each)}
+        if borrow:  # exactly these, if there is only one flavor
+            assert all(quotas.has_room(each) for each in roomy if each.queue == "a")

@@ -6,7 +6,7 @@ capacity decides which jobs fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from harness import Decision, Job, Refuse
@@ -88,6 +88,9 @@ class Capacity(Protocol[R, A, V]):
 
     def has_room(self, request: R) -> bool:
         """Returns False if no job with this request can fit now, so that `assign` would return None."""
+
+    def roomy(self, requests: Collection[R]) -> set[R]:
+        """Returns at least the requests for which `has_room` is True."""
 
     def fits(self, assignment: A) -> bool:
         """Returns True if an assignment fits now."""

@@ -94,7 +94,7 @@ class Easy(Generic[R, A, V]):
         else:
             self._settled, self._holds = True, False
             candidates = waiting[1:]
-            roomy = {request for request in self._shapes if capacity.has_room(request)}
+            roomy = capacity.roomy(self._shapes)
         yield from self._backfill(head, candidates, roomy, now)
         first = {"waitsFor": {head.job.id: ""}}
         for each in behind:
@@ -129,6 +129,7 @@ class Easy(Generic[R, A, V]):
                 assignment = capacity.beside(reservation, each.request, each.job, each.expected, assignment)
             if assignment is not None:
                 yield from self._start(each, assignment, now)
+                roomy = capacity.roomy(roomy)
 
     def _reserved_for(self, head: Waiting[R]) -> V:
         known = self._reservation

@@ -162,6 +162,10 @@ class OnNodes:
         """See `Capacity`."""
         return self._now.has_room(request.job)
 
+    def roomy(self, requests: Iterable[NodeRequest]) -> set[NodeRequest]:
+        """See `Capacity`."""
+        return {request for request in requests if self.has_room(request)}
+
     def fits(self, assignment: Places) -> bool:
         """See `Capacity`."""
         return self._now.fits(assignment)

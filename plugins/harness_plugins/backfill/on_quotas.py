@@ -44,6 +44,7 @@ class OnQuotas:
         quotas = self._quotas = Quotas(cluster, borrow=options["borrow"])
         self.request = quotas.request
         self.has_room = quotas.has_room
+        self.roomy = quotas.roomy
         self.fits = quotas.fits
         self.charge = quotas.charge
         self.refund = quotas.refund
