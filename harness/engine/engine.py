@@ -258,9 +258,9 @@ class Engine:
             if now == FAR:
                 return
             due = idle.due
-            if due < now:
+            if now - due > LONG and recurrence is not None:
                 ahead = min(now, until)
-                if recurrence is not None and ahead - due > LONG and recurrence.leap(ahead):
+                if ahead - due > LONG and recurrence.leap(ahead):
                     before, cycles, due = lifecycle.now, lifecycle.cycles, idle.due
             bare = due < now  # only the policy's cycle is due
             if bare:

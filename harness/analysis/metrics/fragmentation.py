@@ -178,7 +178,7 @@ class _Waiting:
             left = self._present & self._at_least(shape)
             for least in rest:
                 left &= ~self._at_least(least)
-            while left.any():  # the first one requests no more than any other that it can be compared with
+            while left.any():  # no other one is below the first, because shapes are in ascending order
                 rest.append(self._shapes[int(left.argmax())])
                 left &= ~self._at_least(rest[-1])
             self._least = tuple(sorted(rest))

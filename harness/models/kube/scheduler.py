@@ -160,14 +160,15 @@ class Scheduler:
 
     def run(self) -> Iterator[Decision]:
         """Tries pods until all remaining pods wait for an event."""
-        if self._running or self._gangs is not None or not self.cache.by_name:
+        queue, cache = self.queue, self.cache
+        if self._running or self._gangs is not None or not cache.by_name:
             return self._run_all()
-        if self.cache.unsettled:
+        if cache.unsettled:
             self.nodes.settle()
-        pod = self.queue.pop(self.cache.version)
-        if pod is not None or self.queue.failed_alike:
+        pod = queue.pop(cache.version)
+        if pod is not None or queue.failed_alike:
             return self._try_pods(pod)
-        if self.queue.now < self._woken:
+        if queue.now < self._woken:
             return _NOTHING  # the case in most cycles
         wake = self.next_wake()
         return _NOTHING if wake is None else iter((wake,))
