@@ -34,12 +34,12 @@ class _Below(NamedTuple):
 
     Attributes:
         version: see `ShareRanking.versions`.
-        usage: the usage of the child, with the incoming workload and without all that is freed.
+        share: the share of the child, with the incoming workload and without all that is freed.
         freed: the quota that is freed. It is empty if there is nothing to preempt.
     """
 
     version: int
-    usage: tuple[int, ...]
+    share: Share
     freed: list[Amounts]
 
 
@@ -177,10 +177,6 @@ class FairReasons:
         self._search = search
         self._strategy, *self._others = search.strategies
         self._ranking = ShareRanking(cache, shares)
-        # For each root, its version, and what is freed beside a child of the root for a usage of this child.
-        self._above: list[tuple[int, dict[tuple[int, tuple[int, ...]], list[Amounts]]]] = [(-1, {})] * len(
-            cache.at
-        )
         # For each node, whether it may keep its share, and the version for which this holds.
         self._may_keep: list[tuple[int, bool]] = [(-1, False)] * len(cache.at)
         # For each queue, its generation, and what it gives up to a share, for a mask, under a policy.
@@ -298,25 +294,14 @@ class FairReasons:
         at most the whole usage of the branch's siblings. It frees nothing of a sibling with a smaller share
         than the queue's branch, after all earlier candidates are removed.
         """
-        queue, tree = incoming.queue, self._cache.tree
+        queue = incoming.queue
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return not why.own or self._lacks(incoming, why.own)
         ranked = self._ranking.of(queue.root)
         branch, below = queue.below[queue.root], why.below
         if below is None or below.version != self._ranking.versions[branch]:
             below = why.below = self._below(incoming, why.own, branch)
-        version, known = self._above[queue.root]
-        if version != self._cache.version[queue.root]:
-            known = {}
-            self._above[queue.root] = self._cache.version[queue.root], known
-        above = known.get((branch, below.usage))
-        if above is None:
-            first = branch * tree.width
-            before = tree.usage[first : first + tree.width]
-            tree.usage[first : first + tree.width] = below.usage
-            beside = self._beside(branch, ranked)
-            tree.usage[first : first + tree.width] = before
-            above = known[branch, below.usage] = [self._used(node) for node in beside]
+        above = [self._used(node) for node in self._beside(branch, ranked, below.share)]
         return not (below.freed or above) or self._lacks(incoming, [*below.freed, *above])
 
     def _below(self, incoming: Incoming, own: Sequence[Amounts], branch: int) -> _Below:
@@ -329,19 +314,19 @@ class FairReasons:
         for node, usage in gone:
             tree.refund(node, usage)
         for side, ranked in sides:
-            beside = [(node, self._used(node)) for node in self._beside(side, ranked)]
+            mine = self._shares.of(side)[1]
+            beside = [(node, self._used(node)) for node in self._beside(side, ranked, mine)]
             for node, usage in beside:
                 tree.refund(node, usage)
             gone += beside
-        left = tuple(tree.usage[branch * tree.width : (branch + 1) * tree.width])
+        share = self._shares.of(branch)[1]
         for node, usage in reversed(gone):
             tree.charge(node, usage)
         tree.refund(queue.node, incoming.requests)
-        return _Below(self._ranking.versions[branch], left, [usage for _, usage in gone])
+        return _Below(self._ranking.versions[branch], share, [usage for _, usage in gone])
 
-    def _beside(self, side: int, ranked: Sequence[tuple[Share, int]]) -> list[int]:
-        """Returns the siblings that may lose workloads while the share of `side` is as it is now."""
-        mine = self._shares.of(side)[1]
+    def _beside(self, side: int, ranked: Sequence[tuple[Share, int]], mine: Share) -> list[int]:
+        """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`."""
         found = []
         for theirs, node in reversed(ranked):
             if theirs < mine:
