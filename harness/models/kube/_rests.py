@@ -54,15 +54,11 @@ class Rests:
         found, place, doubted = None, AFTER_ALL, []
         for most_room, resting in self._resting.items():
             if not isinstance(most_room, MostRoom):
-<<<<<<< HEAD
                 group = resting.unclear(most_room, reached, place)
                 if group is not None:
                     found, place = group, group.next_place(reached)
-=======
-                continue  # see `turning`
-            version = most_room.cache.version
-            if resting.seen == version:
->>>>>>> 5a1f92ae (engine, kube: an idle wake takes fewer steps)
+                continue
+            if resting.seen == most_room.version:
                 continue
             rooms = most_room.since(resting.seen)
             while rooms and (group := resting.first(rooms, reached, place)) is not None:

@@ -45,19 +45,15 @@ class Snapshot:
         self._lowers = False  # whether a reservation is negative
         # For each tree, the queues with victims, and who holds their quota when the victims are gone.
         self._left: dict[int, dict[int, Holders]] = {}
+        # For each tree, the victims that are not removed from the copies in `_left` yet.
+        self._holding: dict[int, list[Workload]] = {}
 
     def preempt(self, victims: Iterable[Workload], preemptor: Workload) -> None:
         """Adds victims of a preemptor. A victim that already had a preemptor gets the new one."""
         root = preemptor.cluster_queue.root
         known = self.victims.setdefault(root, {})
         fresh = [each for each in victims if each not in known]
-        left = self._left.setdefault(root, {})
-        for victim in fresh:
-            node = victim.cluster_queue.node
-            if node not in left:
-                left[node] = Holders(victim.cluster_queue)
-                left[node].become(self._cache.holders[node])
-            left[node].remove_holder(victim)
+        self._holding.setdefault(root, []).extend(fresh)
         known.update(dict.fromkeys(victims, preemptor))
 
     def reserve(self, workload: Workload, amounts: Amounts, places: Sequence[Placed]) -> None:
@@ -92,7 +88,13 @@ class Snapshot:
 
     def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
         """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
-        cache, left = self._cache, self._left.get(root, {})
+        cache, left = self._cache, self._left.setdefault(root, {})
+        for victim in self._holding.pop(root, ()):
+            node = victim.cluster_queue.node
+            if node not in left:
+                left[node] = Holders(victim.cluster_queue)
+                left[node].become(cache.holders[node])
+            left[node].remove_holder(victim)
         places = [placed for victim in self.gone(root) for placed in victim.placed]
         cache.exchange_holders(left)
         for placed in places:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.nomination import Nominator
+from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
@@ -17,8 +20,12 @@ from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles, unk
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Chosen, Tried, Workload
 
-_Order: TypeAlias = tuple[int, frozenset[int]]
-"""How many evictions `Cache.marked` had listed, and the queues whose evictions may change the result."""
+_Order: TypeAlias = tuple[int, frozenset[int] | Sequence[Target]]
+"""How many evictions `Cache.marked` had listed, and which further evictions do not change the result.
+
+For fair sharing, these are evictions outside the given queues. For classic preemption, these are the
+evictions of exactly the given targets.
+"""
 
 _Kept = tuple[Assignment, int, Tried, _Order]
 """An assignment, and the version of the tree, the tried flavors and the order for which it is valid."""
@@ -42,7 +49,7 @@ class KeptNominations:
     - It was found for the same workload, and nothing has changed in the queue's tree since then.
 
     Args:
-        search: the target search of `nominator` if it uses fair sharing, or None for classic preemption.
+        search: the target search of `nominator`.
 
     Attributes:
         stirred: the heads of this cycle that may evict workloads, or whose scan continued after tried
@@ -57,7 +64,7 @@ class KeptNominations:
         no_fits: CachedNoFits,
         cache: Cache,
         reasons: Reasons,
-        search: FairSharing | None,
+        search: FairSharing | ClassicPreemption,
     ) -> None:
         self._reasons = reasons
         self._marked = cache.marked
@@ -106,29 +113,36 @@ class KeptNominations:
             return kept[0]
         self._forget_order()
         assignment = self._look(workload, tried)
-        self._known[workload] = assignment, version, tried, self._order(root)
+        self._known[workload] = assignment, version, tried, self._order(root, assignment)
         return assignment
 
     def _forget_order(self) -> None:
-        if self._search is not None:
+        if isinstance(self._search, FairSharing):
             self._search.outranked.clear()
+        else:
+            self._search.lasting = None
 
-    def _order(self, root: int) -> _Order:
+    def _order(self, root: int, assignment: Assignment) -> _Order:
         """Returns the order of candidates that the searches since `_forget_order` depend on."""
-        outranked = frozenset() if self._search is None else frozenset(self._search.outranked)
-        return len(self._marked[root]), outranked
+        number = len(self._marked[root])
+        if isinstance(self._search, FairSharing):
+            return number, frozenset(self._search.outranked)
+        return number, assignment.targets if self._search.lasting and not assignment.placed else ()
 
     def _stands(self, order: _Order, root: int) -> bool:
         """Returns True if evictions since then cannot change a result, if nothing else has changed.
 
-        Without fair sharing, any eviction can, because candidates of all queues form one order. With fair
-        sharing, an evicted candidate is where it was before. It only ranks before those of other queues with
-        the same share, and its queue may already have been the first of them.
+        With fair sharing, an evicted candidate is where it was before. It only ranks before those of other
+        queues with the same share, and its queue may already have been the first of them. Without fair
+        sharing, candidates of all queues form one order, so that any eviction matters except those of the
+        targets themselves.
         """
-        marked, (number, outranked) = self._marked[root], order
+        marked, (number, others) = self._marked[root], order
         if len(marked) == number:
             return True
-        return self._search is not None and outranked.isdisjoint(marked[number:])
+        if isinstance(others, frozenset):
+            return others.isdisjoint(marked[number:])
+        return len(marked) - number == len(others) and all(each.workload.evicted for each in others)
 
     def reassign(
         self,
@@ -163,7 +177,7 @@ class KeptNominations:
         self._oracles.in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
         found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
         self._oracles.in_vain = unknown
-        self._known_again[question] = found, self._order(queue.root)
+        self._known_again[question] = found, self._order(queue.root, found)
         return self._stirs(workload, found)
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
