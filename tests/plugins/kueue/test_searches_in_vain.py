@@ -300,7 +300,7 @@ def test_an_eviction_that_moves_nobody_matters_only_to_searches_that_ranked_the_
 
 
 def test_targets_last_if_they_are_taken_first_once_they_are_evicted() -> None:
-    """B's two last cores go one after another. C's have a higher priority, and only one of them is enough."""
+    """The workloads of b go first; c1 has a higher priority, and frees two cores at once."""
     world = Cohorts(queue("a", 4), queue("b"), queue("c"))
     world.hold("b", "b1", "b2").hold("c", "c1", priority=1, cpu=2)
     search, two, three = _classic(world), world.incoming("a", cpu=2), world.incoming("a", cpu=3)

@@ -114,27 +114,20 @@ class Shortcuts:
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         nominator = Nominator(offers, assigner, oracles, gates)
-        by_shares = search if isinstance(search, FairSharing) else None
-        kept = KeptNominations(nominator, oracles, fits, no_fits, cache, reasons, by_shares)
+        fair = isinstance(search, FairSharing)
+        kept = KeptNominations(nominator, oracles, fits, no_fits, cache, reasons, search)
         bystanders = Bystanders(order, pending, kept.assigned)
         heads = RestingHeads(
             pending,
-            InVain(
-                pending,
-                Lacks(cache.tree, offers, fair=by_shares is not None),
-                no_fits,
-                reasons,
-                gates,
-                cache.tree,
-            ),
+            InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree),
             KeptOut(cache, order, gates, kept.assigned).cycles,
             kept.stirred,
             bystanders.heads,
             gates,
-            by_name=by_shares is not None,
+            by_name=fair,
             room=_placed(world),
         )
-        return kept, order if by_shares is None else bystanders, heads
+        return kept, bystanders if fair else order, heads
 
 
 def _placed(world: World) -> set[int]:
