@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from weakref import ref
 
 from harness.base.errors import ClusterError, Fault, OptionError
 from harness.base.options import did_you_mean
@@ -52,6 +53,11 @@ from harness_plugins.kueue.state.cache import Cache
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
+
+_Judge: TypeAlias = Callable[[Job], Verdict | None]
+
+_judges: dict[int, tuple[ref[Cluster], Gates, _Judge]] = {}
+"""For each cluster that never changes: the gates, and the function that finds jobs that can never start."""
 
 
 def classic(
@@ -164,20 +170,28 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return never
 
 
-def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
+def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> _Judge:
     """Returns a function that finds jobs that can never start. Jobs that fit on no node are not queued.
 
-    A deleted ClusterQueue can lend quota as long as some workload holds its quota.
+    A deleted ClusterQueue can lend quota as long as some workload holds its quota. If the cluster never
+    changes, its replays use the same function as the check before them, so each request is judged once.
     """
+    known = _judges.get(id(cluster))
+    if known is not None and known[1] == gates:
+        return known[2]
     lenders: dict[str, ClusterQueue] = {}
 
-    def judge(state: Cluster) -> Callable[[Job], Verdict | None]:
+    def judge(state: Cluster) -> _Judge:
         lenders.update(state.cluster_queues)
         lending = (
             state if len(lenders) == len(state.cluster_queues) else replace(state, cluster_queues=lenders)
         )
         return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
 
+    if not cluster.changes:
+        shared = judge(cluster)
+        _judges[id(cluster)] = ref(cluster, partial(_forget, id(cluster))), gates, shared
+        return shared
     if all(edit.kind == "Node" for instant in cluster.changes for edit in instant.edits):
         return judge(cluster)
     over_time = OverTime(cluster, judge)
@@ -187,6 +201,10 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
         return min(found, key=attrgetter("waits")) if found else None
 
     return verdict
+
+
+def _forget(key: int, _: object) -> None:
+    _judges.pop(key, None)
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:

@@ -38,6 +38,8 @@ _NEVER_FUTILE = FAILED_AFTER_NOMINATION, PENDING_PREEMPTION
 _FEW = 4
 """If a queue has fewer classes, looking up each class costs less than comparing requests."""
 
+_NOT_COUNTED = -1, 0, 0
+
 _NO_REQUEST = -1, INT64_MAX + 1
 """The bounds of the requests in reach before any request was tried."""
 
@@ -113,9 +115,11 @@ class _Known:
         passed: what each workload lacks, by ticket, for workloads that wait for lack of quota.
         parts: the bounds of these requests, possibly including workloads that are no longer in the block.
         whole: whether `passed` covers the whole block.
+        counted: the version of the tree in which the lacks were last compared with the free quota, and the
+            indices of the first entry that was compared and of the first entry that does not lack quota.
     """
 
-    __slots__ = ("owner", "parts", "passed", "unnoticed", "whole")
+    __slots__ = ("counted", "owner", "parts", "passed", "unnoticed", "whole")
 
     def __init__(self, owner: object, unnoticed: int) -> None:
         self.owner = owner
@@ -123,6 +127,7 @@ class _Known:
         self.passed: dict[int, Lack] = {}
         self.parts: Parts = {}
         self.whole = False
+        self.counted = _NOT_COUNTED
 
     def take_in(self, ticket: int, lack: Lack) -> None:
         self.passed[ticket] = lack
@@ -198,7 +203,12 @@ class InVain:
         known = self._known(pending, block)
         places, parts = block.entries[at:], known.parts
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
-            count = self._count(pending.queue, places, known.passed)
+            version = self._no_fits.version(pending.queue)
+            counted, start, end = known.counted
+            if counted != version or not start <= at <= end:
+                end = at + self._count(pending.queue, places, known.passed)
+                known.counted = version, at, end
+            count = end - at
             if not count:
                 return None
             if known.whole and count == len(places):
@@ -229,7 +239,7 @@ class InVain:
                 block.changed = True
         elif ticket in known.passed:
             del known.passed[ticket]
-            known.whole = False
+            known.whole, known.counted = False, _NOT_COUNTED
 
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns a run that consists of the first head if it is futile, otherwise None."""
@@ -261,7 +271,7 @@ class InVain:
             known.parts = parts_of(known.passed.values())
             block.changed = True
         if block.changed:
-            block.changed = False
+            block.changed, known.counted = False, _NOT_COUNTED
             known.whole = all(map(known.passed.__contains__, map(_TICKET, block.entries)))
             if len(known.passed) > 2 * MOST:  # most of these workloads are no longer in the block
                 passed = known.passed

@@ -41,14 +41,12 @@ class Bounds:
 
     __slots__ = ("least", "most")
 
-    def __init__(self, lack: Lack) -> None:
-        self.least: Sequence[Sequence[int]] = lack.amounts
-        self.most: Sequence[Sequence[int]] = lack.amounts
-
-    def take_in(self, lack: Lack) -> None:
-        """Widens the bounds to include one more head."""
-        self.least = [list(map(min, *both)) for both in zip(self.least, lack.amounts, strict=True)]
-        self.most = [list(map(max, *both)) for both in zip(self.most, lack.amounts, strict=True)]
+    def __init__(self, amounts: Sequence[Sequence[Sequence[int]]]) -> None:
+        self.least, self.most = amounts[0], amounts[0]
+        if len(amounts) > 1:
+            by_flavor = list(zip(*amounts, strict=True))
+            self.least = [list(map(min, *each)) for each in by_flavor]
+            self.most = [list(map(max, *each)) for each in by_flavor]
 
 
 Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
@@ -111,20 +109,22 @@ class Lacks:
 
 def parts_of(lacks: Iterable[Lack]) -> Parts:
     """Returns the bounds of the requests of several heads."""
-    parts: Parts = {}
+    several: dict[tuple[Flavors, bool], list[Sequence[Sequence[int]]]] = {}
+    last: Lack | None = None
     for lack in lacks:
-        take_in(parts, lack)
-    return parts
+        if last is None or lack.flavors is not last.flavors or lack[1] is not last[1]:
+            same = several.setdefault(lack[:2], [])
+            last = lack
+        same.append(lack.amounts)
+    return {key: Bounds(amounts) for key, amounts in several.items()}
 
 
 def take_in(parts: Parts, lack: Lack) -> None:
     """Widens bounds to include one more head."""
     key = lack.flavors, lack.for_want_of_candidates
     bounds = parts.get(key)
-    if bounds is None:
-        parts[key] = Bounds(lack)
-    else:
-        bounds.take_in(lack)
+    amounts = [lack.amounts] if bounds is None else [bounds.least, bounds.most, lack.amounts]
+    parts[key] = Bounds(amounts)
 
 
 def _lack_from(flavors: Sequence[Sequence[tuple[int, int]]], *, wanting: bool) -> Lack:
