@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias, final
 
+from harness.base.memo import Memo
 from harness.models.cluster import Cluster, ClusterQueue, Counting, ResourceGroup, TopologyRequest
 from harness.models.constraints import Constraints
 from harness.models.quota import QuotaTree
@@ -80,11 +81,14 @@ class FlavorOffers:
         self._tree = tree
         self._gates = gates
         self._counted = counting_of(cluster, gates)
+        self._suits: dict[ClusterQueueState, Suiting] = {}
         self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         """Returns what a queue offers to each pod set of a job."""
-        suits = Suiting(queue.spec, self._cluster, self._gates)
+        suits = self._suits.get(queue)
+        if suits is None or suits.queue is not queue.spec:
+            suits = self._suits[queue] = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
         return tuple(
@@ -172,10 +176,12 @@ class Suiting:
     """Checks which flavors of a queue suit pod sets.
 
     Attributes:
+        queue: the queue.
         of_topologies: the resource groups that contain a flavor with a topology.
     """
 
     def __init__(self, queue: ClusterQueue, cluster: Cluster, gates: Gates) -> None:
+        self.queue = queue
         self._cluster = cluster
         self._places = gates.topology_aware_scheduling
         self._own_label_keys = gates.rules.own_label_keys
@@ -188,7 +194,7 @@ class Suiting:
             for group, names in zip(queue.resource_groups, named, strict=True)
             if not names.isdisjoint(with_topology)
         ]
-        self._constraints: dict[PodSet, Constraints] = {}
+        self._constraints: Memo[tuple[object, ...], Constraints] = Memo()  # keyed by content
 
     def places(self, pod_set: PodSet) -> bool:
         """Returns True if the pods get places: the pod set requests this, or all flavors have a topology."""
@@ -211,9 +217,10 @@ class Suiting:
                 return False
         elif topology is not None and not self._implied:
             return False
-        constraints = self._constraints.get(pod_set)
+        key = restrictions(pod_set)
+        constraints = self._constraints.get(key)
         if constraints is None:
-            constraints = self._constraints[pod_set] = Constraints(pod_set)
+            constraints = self._constraints[key] = Constraints(pod_set)
         return constraints.allow(flavor, None if self._own_label_keys else self._label_keys(group))
 
     def _label_keys(self, group: ResourceGroup) -> Container[str]:
@@ -221,6 +228,12 @@ class Suiting:
         flavors = self._cluster.flavors
         named = [flavors[quotas.flavor] for quotas in group.flavors if quotas.flavor in flavors]
         return {key for flavor in named for key in flavor.node_labels}
+
+
+def restrictions(pod_set: PodSet) -> tuple[object, ...]:
+    """Returns the fields of a pod set that restrict its nodes."""
+    selector = pod_set.node_selector
+    return tuple(selector.items()), pod_set.tolerations, pod_set.affinity, pod_set.pod_template
 
 
 def _levels(request: TopologyRequest) -> list[str]:

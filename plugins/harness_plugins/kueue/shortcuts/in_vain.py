@@ -114,18 +114,20 @@ class _Known:
         unnoticed: the number of changes of reasons in the queue that the owner had not noticed by then.
         passed: what each workload lacks, by ticket, for workloads that wait for lack of quota.
         parts: the bounds of these requests, possibly including workloads that are no longer in the block.
-        whole: whether `passed` covers the whole block.
+        lacks: what each entry of the block lacks, or None if it does not wait for lack of quota.
+        whole: whether all entries wait for lack of quota.
         counted: the version of the tree in which the lacks were last compared with the free quota, and the
             indices of the first entry that was compared and of the first entry that does not lack quota.
     """
 
-    __slots__ = ("counted", "owner", "parts", "passed", "unnoticed", "whole")
+    __slots__ = ("counted", "lacks", "owner", "parts", "passed", "unnoticed", "whole")
 
     def __init__(self, owner: object, unnoticed: int) -> None:
         self.owner = owner
         self.unnoticed = unnoticed
         self.passed: dict[int, Lack] = {}
         self.parts: Parts = {}
+        self.lacks: Sequence[Lack | None] = ()
         self.whole = False
         self.counted = _NOT_COUNTED
 
@@ -201,18 +203,20 @@ class InVain:
             return self._alone(pending, head)
         block, at = ahead
         known = self._known(pending, block)
+        if block.changed:
+            self._renew(known, block)
         places, parts = block.entries[at:], known.parts
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
             version = self._no_fits.version(pending.queue)
             counted, start, end = known.counted
             if counted != version or not start <= at <= end:
-                end = at + self._count(pending.queue, places, known.passed)
+                end = self._first_in_reach(pending.queue, block.entries, known.lacks, at)
                 known.counted = version, at, end
             count = end - at
             if not count:
                 return None
             if known.whole and count == len(places):
-                parts = known.parts = parts_of(map(known.passed.__getitem__, map(_TICKET, block.entries)))
+                parts = known.parts = parts_of(filter(None, known.lacks))
             places = places[:count]
         reserving = self._reserves[number] and any(wanting for _, wanting in parts)
         return Run(pending, places, known.passed, parts, reserves=reserving)
@@ -237,9 +241,8 @@ class InVain:
             if known.passed.get(ticket) != lack:
                 known.take_in(ticket, lack)
                 block.changed = True
-        elif ticket in known.passed:
-            del known.passed[ticket]
-            known.whole, known.counted = False, _NOT_COUNTED
+        elif known.passed.pop(ticket, None) is not None:
+            block.changed = True
 
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns a run that consists of the first head if it is futile, otherwise None."""
@@ -270,13 +273,16 @@ class InVain:
             known.passed = {ticket: lack for ticket, lack in lacks if lack is not None}
             known.parts = parts_of(known.passed.values())
             block.changed = True
-        if block.changed:
-            block.changed, known.counted = False, _NOT_COUNTED
-            known.whole = all(map(known.passed.__contains__, map(_TICKET, block.entries)))
-            if len(known.passed) > 2 * MOST:  # most of these workloads are no longer in the block
-                passed = known.passed
-                known.passed = {each[3]: passed[each[3]] for each in block.entries if each[3] in passed}
         return known
+
+    def _renew(self, known: _Known, block: Block) -> None:
+        """Updates what is known about a block after its entries have changed."""
+        block.changed, known.counted = False, _NOT_COUNTED
+        lacks = known.lacks = list(map(known.passed.get, map(_TICKET, block.entries)))
+        known.whole = all(lacks)
+        if len(known.passed) > 2 * MOST:  # most of these workloads are no longer in the block
+            passed = zip(map(_TICKET, block.entries), lacks, strict=True)
+            known.passed = {ticket: lack for ticket, lack in passed if lack is not None}
 
     # --- what is out of reach -----------------------------------------------------------------------------
 
@@ -286,23 +292,30 @@ class InVain:
                 return False
         return True
 
-    def _count(self, queue: ClusterQueueState, entries: Sequence[Place], passed: Mapping[int, Lack]) -> int:
-        """Returns how many consecutive workloads at the front still lack what they lacked before."""
+    def _first_in_reach(
+        self, queue: ClusterQueueState, entries: Sequence[Place], lacks: Sequence[Lack | None], start: int
+    ) -> int:
+        """Returns the index of the first entry from `start` on that may not lack what it lacked before."""
         flavors: Flavors | None = None
-        free: Sequence[Sequence[int]] = ()
-        preempts = self._may_preempt[queue.number]
-        for count, entry in enumerate(entries):
-            lack = passed.get(entry[3])
+        free: Sequence[int] = ()
+        short = 0  # the flavor-resource that the last entry lacks; the next one often lacks the same
+        preempts, simple = self._may_preempt[queue.number], False
+        for index in range(start, len(entries)):
+            lack = lacks[index]
             if lack is None:
-                return count
+                return index
             if lack.flavors is not flavors:
                 flavors = lack.flavors
-                free = self._free_of(queue, flavors)
-            if preempts or len(free) != 1:
-                if not self._lacks_again(queue, entry[4], lack):
-                    return count
-            elif not any(map(gt, lack.amounts[0], free[0])):
-                return count
+                simple = not preempts and len(flavors) == 1 and bool(flavors[0])
+                free = self._free_of(queue, flavors)[0] if simple else ()
+                short = 0
+            if not simple:
+                if not self._lacks_again(queue, entries[index][4], lack):
+                    return index
+            elif (amounts := lack.amounts[0])[short] <= free[short]:
+                short = next((at for at, amount in enumerate(amounts) if amount > free[at]), -1)
+                if short < 0:
+                    return index
         return len(entries)
 
     def _lacks_again(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> bool:

@@ -10,7 +10,7 @@ from typing import final
 
 from harness.base.memo import Memo
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer, restrictions
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
 from harness_plugins.kueue.state.asks import Asks
@@ -67,8 +67,7 @@ class KeptSuitableLeaves:
 
     def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
         """Returns which leaves suit the pods of a pod set, or None for all leaves."""
-        selector = tuple(pod_set.node_selector.items())
-        key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
+        key = tree, *restrictions(pod_set)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = (self._suitable(tree, pod_set),)
