@@ -279,6 +279,8 @@ def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, A
 
     The requests that the trace states for the pod set are not included.
     """
+    if not (pod_set.pod_template or pod_set.tolerations or pod_set.affinity or pod_set.node_selector):
+        return {}  # like most pod sets in traces
     template = _json(pod_set.pod_template, "pod_template", faults, where)
     if isinstance(template, Mapping) and isinstance(template.get("spec"), Mapping):
         template = template["spec"]

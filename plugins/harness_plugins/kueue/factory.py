@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 
 _Judge: TypeAlias = Callable[[Job], Verdict | None]
 
-_judges: dict[int, tuple[ref[Cluster], Gates, _Judge]] = {}
-"""For each cluster that never changes: the gates, and the function that finds jobs that can never start."""
+_judges: dict[int, tuple[ref[Cluster], Gates, Impossible]] = {}
+"""For each cluster that never changes, by its id: the gates, and what finds the jobs that can never start."""
 
 
 def classic(
@@ -105,6 +105,7 @@ def _policy(
     if run_time is not None or rate is not None:
         gates = replace(gates, always_reclaims=False)
     cluster = as_read(cluster, gates)
+    judge = _judge_of(cluster, gates)
     scheduler = Scheduler(
         cluster,
         gates,
@@ -116,6 +117,7 @@ def _policy(
         also=used_flavor_resources(cluster.workloads),
         rate=rate,
         shortcuts=shortcuts,
+        asking=None if judge is None else judge.asking,
     )
     binder = _binder(cluster)
     failures = None
@@ -176,25 +178,25 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> _Judge:
     A deleted ClusterQueue can lend quota as long as some workload holds its quota. If the cluster never
     changes, its replays use the same function as the check before them, so each request is judged once.
     """
-    known = _judges.get(id(cluster))
-    if known is not None and known[1] == gates:
-        return known[2]
+    known = _judge_of(cluster, gates)
+    if known is not None:
+        return known.judge
     lenders: dict[str, ClusterQueue] = {}
 
-    def judge(state: Cluster) -> _Judge:
+    def made(state: Cluster) -> Impossible:
         lenders.update(state.cluster_queues)
         lending = (
             state if len(lenders) == len(state.cluster_queues) else replace(state, cluster_queues=lenders)
         )
-        return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
+        return Impossible(state, Cache(as_read(lending, gates)), gates, binder)
 
     if not cluster.changes:
-        shared = judge(cluster)
-        _judges[id(cluster)] = ref(cluster, partial(_forget, id(cluster))), gates, shared
-        return shared
+        shared = made(cluster)
+        _judges[id(cluster)] = ref(cluster, partial(_judges.pop, id(cluster))), gates, shared
+        return shared.judge
     if all(edit.kind == "Node" for instant in cluster.changes for edit in instant.edits):
-        return judge(cluster)
-    over_time = OverTime(cluster, judge)
+        return made(cluster).judge
+    over_time = OverTime(cluster, lambda state: made(state).judge)
 
     def verdict(job: Job) -> Verdict | None:
         found = over_time(job)
@@ -203,8 +205,10 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> _Judge:
     return verdict
 
 
-def _forget(key: int, _: object) -> None:
-    _judges.pop(key, None)
+def _judge_of(cluster: Cluster, gates: Gates) -> Impossible | None:
+    """Returns what has already found the jobs that can never start on a cluster, or None."""
+    known = _judges.get(id(cluster))
+    return known[2] if known is not None and known[1] == gates else None
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:

@@ -22,7 +22,7 @@ from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, tree_of
-from harness_plugins.kueue.rules.device_claims import DeviceClaims
+from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.entry import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
@@ -56,6 +56,7 @@ class Scheduler:
             candidates are ordered.
         evicted_last: see `manifests.imported.workload_of`. It applies until the workload is admitted again.
         also: flavor-resources that are in use although no queue has quota for them.
+        asking: finds the requests of jobs. Objects with the same cluster and gates can share it.
 
     Attributes:
         topologies: the flavors with a topology and their free capacity, or None if no flavor has a topology.
@@ -78,6 +79,7 @@ class Scheduler:
         also: set[FlavorResource] | None = None,
         rate: PreemptionRate | None = None,
         shortcuts: Shortcuts | None = None,
+        asking: Asking | None = None,
     ) -> None:
         shortcuts = shortcuts or Shortcuts()
         self._gates = gates
@@ -98,7 +100,7 @@ class Scheduler:
                     cluster, admission, self.cache.tree, self._usable(), by_namespace=by_namespace
                 )
         self._removed = Removed()
-        self._asking = Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates))
+        self._asking = asking or asking_of(cluster, gates)
         self._parks_any_class = (
             gates.scheduling_equivalence_hashing and not gates.rules.parks_classes_for_quota_alone
         )

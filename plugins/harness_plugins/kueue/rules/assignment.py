@@ -79,30 +79,34 @@ def assembled(
     """
     mode = FIT if len(choices) == len(offers) else NO_FIT
     usage: dict[int, int] = {}
-    borrowing = 0
+    uses = borrowing = 0
     need: set[int] = set()
+    untried = False
     for pod_set, chosen, count in zip(offers, choices, counts, strict=False):
         take(pod_set, chosen, count, usage)
-        for group, choice in zip(pod_set.groups, chosen, strict=True):
+        for group, (flavor, tried, quality, each) in zip(pod_set.groups, chosen, strict=True):
             # As in Kueue, the quality of the flavor as a whole decides, even if one of its resources does not
             # fit.
-            if choice.quality[0] != FITS and mode == FIT:
+            if quality[0] != FITS and mode == FIT:
                 mode = PREEMPT
-            for cell, (stands, height) in zip(group.cells[choice.flavor] or (), choice.each, strict=True):
-                borrowing = max(borrowing, height)
+            untried = untried or tried != START_OVER
+            for cell, (stands, height) in zip(group.cells[flavor] or (), each, strict=True):
+                if height > borrowing:
+                    borrowing = height
                 if stands != FITS:
                     need.add(cell)
-    tried = tuple(tuple(choice.tried for choice in chosen) for chosen in choices)
+    for cell in usage:
+        uses |= 1 << cell
     return Assignment(
-        mode=mode,
-        borrowing=borrowing,
-        usage=tuple(sorted((cell, amount) for cell, amount in usage.items() if amount)),
-        uses=sum(1 << cell for cell in usage),
-        need=tuple(sorted(need)),
-        counts=counts,
-        chosen=tuple(tuple(choice.flavor for choice in chosen) for chosen in choices),
-        tried=tried,
-        untried=any(flavor != START_OVER for chosen in tried for flavor in chosen),
+        mode,
+        borrowing,
+        tuple(sorted([each for each in usage.items() if each[1]])),
+        uses,
+        tuple(sorted(need)),
+        counts,
+        tuple([tuple([choice[0] for choice in chosen]) for chosen in choices]),
+        tuple([tuple([choice[1] for choice in chosen]) for chosen in choices]),
+        untried,
         placed=(),
         lacks_place=False,
         targets=(),

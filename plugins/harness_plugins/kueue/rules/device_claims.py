@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, final
 from harness.base.units import INT64_MAX
 from harness.models.cluster import ALL_DEVICES, ClaimTemplate, Cluster, Counting, DeviceRequest, frozen
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.state.asks import Claimed
+from harness_plugins.kueue.state.asks import Asking, Claimed
 
 Claims: TypeAlias = Sequence[Mapping[str, Any]]
 """The `resourceClaims` field of a pod."""
@@ -101,6 +101,11 @@ class DeviceClaims:
         if request.admin:
             return "" if self._rules.skips_admin_access else "AdminAccess is not supported"
         return "AllocationMode 'All' is not supported" if request.mode == ALL_DEVICES else ""
+
+
+def asking_of(cluster: Cluster, gates: Gates) -> Asking:
+    """Returns an object that finds the requests of jobs, including the devices that they claim."""
+    return Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates))
 
 
 def _names_any(claim: Mapping[str, Any]) -> bool:

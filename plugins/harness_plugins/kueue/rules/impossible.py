@@ -14,10 +14,10 @@ from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
 from harness_plugins.kueue.rules.changes import why_inactive
-from harness_plugins.kueue.rules.device_claims import DeviceClaims
+from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import counting_of, requests_of
-from harness_plugins.kueue.state.asks import Asking, Asks
+from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cache import Cache
 
 if TYPE_CHECKING:
@@ -45,12 +45,15 @@ class Impossible:
 
     Args:
         binder: checks the nodes, or None if pods are not bound to nodes.
+
+    Attributes:
+        asking: finds the requests of jobs.
     """
 
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
         self._cluster = cluster
         self._cache = cache
-        self._asking = Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates))
+        self.asking = asking_of(cluster, gates)
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
@@ -71,7 +74,7 @@ class Impossible:
         queue = self._cluster.cluster_queue_of(job.namespace, job.queue)
         if queue is None:
             return Verdict(no_queue(self._cluster, job.namespace, job.queue), waits=False)
-        asks = self._asking.of(job)
+        asks = self.asking.of(job)
         if asks.claimed is not None and asks.claimed.refused:
             return Verdict(Never("quota", asks.claimed.refused), waits=False)
         closed = self._closed(queue, job, asks)

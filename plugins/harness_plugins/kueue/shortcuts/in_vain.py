@@ -116,8 +116,8 @@ class _Known:
         parts: the bounds of these requests, possibly including workloads that are no longer in the block.
         lacks: what each entry of the block lacks, or None if it does not wait for lack of quota.
         whole: whether all entries wait for lack of quota.
-        counted: the version of the tree in which the lacks were last compared with the free quota, and the
-            indices of the first entry that was compared and of the first entry that does not lack quota.
+        counted: the result of the last comparison of the lacks with the free quota. It consists of the
+            version of the tree, the index of the first entry, and the index of the entry that ended it.
     """
 
     __slots__ = ("counted", "lacks", "owner", "parts", "passed", "unnoticed", "whole")

@@ -94,6 +94,9 @@ class Asks:
         self.valid = valid
 
 
+_MOST = 1 << 14  # A replay often uses the requests that the check before it has found.
+
+
 @final
 class Asking:
     """Finds the `Asks` of jobs. All existing jobs with the same request have the same number.
@@ -106,7 +109,7 @@ class Asking:
     def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
         self._reclaims = reclaims
         self._claims = claims
-        self._known: Memo[tuple[PodSet, ...], Asks] = Memo()  # keyed by content, because jobs share pod sets
+        self._known: Memo[tuple[PodSet, ...], Asks] = Memo(_MOST)  # by content, because jobs share pod sets
         self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # keyed by content
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
