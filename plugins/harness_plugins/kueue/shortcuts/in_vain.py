@@ -100,7 +100,7 @@ class Run:
         at = len(self.places) - self.number
         self.number -= number
         if len(self.places) == 1:
-            self.pending.set_class_inadmissible(self.places[0][4].place.equivalence_class)
+            self.pending.set_class_inadmissible(self.places[0][5])
         else:
             self.pending.set_ahead_inadmissible(self.places[at : at + number])
 
@@ -373,7 +373,8 @@ class InVain:
 
 
 def _place_of(head: Workload) -> Place:
-    return -head.priority, head.timestamp, head.uid, head.place.ticket, head
+    place = head.place
+    return -head.priority, head.timestamp, head.uid, place.ticket, head, place.equivalence_class
 
 
 def _preempts(queue: ClusterQueueState) -> bool:

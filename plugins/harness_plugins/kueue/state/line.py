@@ -11,9 +11,9 @@ from typing import TypeAlias, final
 
 from harness_plugins.kueue.state.workload import EquivalenceClass, Workload
 
-Place: TypeAlias = tuple[int, int, str, int, Workload]
-"""The negated priority, the queue order time, the UID, a unique ticket and the workload. Workloads are never
-compared.
+Place: TypeAlias = tuple[int, int, str, int, Workload, EquivalenceClass]
+"""The negated priority, the queue order time, the UID, a unique ticket, the workload, and its class. Neither
+workloads nor classes are ever compared.
 """
 
 MOST = 128
@@ -65,7 +65,7 @@ class Line:
         at = bisect_left(block.entries, entry)
         block.entries.insert(at, entry)
         block.changed = True
-        inadmissible = entry[4].place.equivalence_class.inadmissible
+        inadmissible = entry[5].inadmissible
         if (number, at) >= (self._block, self._at):
             self.scattered = self.scattered or inadmissible
         elif not inadmissible:
@@ -98,10 +98,9 @@ class Line:
         while True:
             entries, at = self._blocks[self._block].entries, self._at
             while at < len(entries):
-                workload = entries[at][4]
-                if not workload.place.equivalence_class.inadmissible:
+                if not entries[at][5].inadmissible:
                     self._at = at
-                    return workload
+                    return entries[at][4]
                 at += 1
             self._at = at
             if self._block + 1 == len(self._blocks):
@@ -122,7 +121,7 @@ class Line:
     def becomes_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
         """Updates the position when a class becomes inadmissible."""
         entries, at = self._blocks[self._block].entries, self._at
-        if at < len(entries) and entries[at][4].place.equivalence_class is equivalence_class:
+        if at < len(entries) and entries[at][5] is equivalence_class:
             self._at += 1
         else:
             self.scattered = True

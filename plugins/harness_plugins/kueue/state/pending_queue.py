@@ -129,9 +129,9 @@ class PendingQueue:
         self._tickets += 1
         place, local_queue = workload.place, workload.local_queue
         place.ticket = self._tickets
-        place.equivalence_class = self._class_of(workload)
-        entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload)
-        lines = self._lines[place.equivalence_class]
+        equal = place.equivalence_class = self._class_of(workload)
+        entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload, equal)
+        lines = self._lines[equal]
         former = _first(lines, local_queue)
         heappush(lines.setdefault(local_queue, []), entry)
         if former is not None and former < entry:
@@ -310,7 +310,7 @@ class PendingQueue:
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
         """Marks consecutive workloads and their classes as inadmissible, from the result of `ahead` on."""
-        classes = [place[4].place.equivalence_class for place in places]
+        classes = [place[5] for place in places]
         for each in classes:
             each.inadmissible = True
         self._inadmissible_classes += classes
