@@ -13,7 +13,7 @@ from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.entry import Admitted
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
-from harness_plugins.kueue.state.workload import Chosen, Workload, counts_of, named
+from harness_plugins.kueue.state.workload import Workload, counts_of, named
 
 
 @final
@@ -29,8 +29,8 @@ class Admissions:
         self._details = details
         self._offers = offers
         self._checks = checks
-        # The key is the content of the input, because equal mappings must be one object (see `Admit`).
-        self._flavors: Memo[tuple[tuple[PodSetOffer, ...], Chosen], Mapping[str, Mapping[str, str]]] = Memo()
+        # The key is the content of the mapping, because equal mappings must be one object (see `Admit`).
+        self._flavors: Memo[tuple[object, ...], Mapping[str, Mapping[str, str]]] = Memo()
 
     def decision(self, admitted: Admitted) -> Admit:
         """Returns the decision for an admission, with the delay of its admission checks."""
@@ -53,16 +53,16 @@ class Admissions:
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
         """Returns the flavor of each resource for each pod set. The same choice gives the same object."""
-        offers = self._offers(workload)
-        key = (offers, assignment.chosen)
+        chosen = []
+        for offer, places in zip(self._offers(workload), assignment.chosen, strict=True):
+            groups = zip(offer.groups, places, strict=True)
+            taken = tuple([(group.resources, group.flavors[place]) for group, place in groups])
+            chosen.append((offer.pod_set.name, taken))
+        key = tuple(chosen)
         flavors = self._flavors.get(key)
         if flavors is None:
             flavors = self._flavors[key] = {
-                pod_set.pod_set.name: {
-                    resource: group.flavors[flavor]
-                    for group, flavor in zip(pod_set.groups, chosen, strict=True)
-                    for resource in group.resources
-                }
-                for pod_set, chosen in zip(offers, assignment.chosen, strict=True)
+                name: {resource: flavor for resources, flavor in groups for resource in resources}
+                for name, groups in chosen
             }
         return flavors
