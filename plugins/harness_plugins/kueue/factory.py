@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeAlias
-from weakref import ref
+from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import ClusterError, Fault, OptionError
 from harness.base.options import did_you_mean
@@ -54,10 +53,11 @@ from harness_plugins.kueue.state.cache import Cache
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
-_Judge: TypeAlias = Callable[[Job], Verdict | None]
+_last: list[tuple[Cluster, Gates, Impossible]] = []
+"""The last cluster whose jobs were checked, the gates, and what found the jobs that can never start.
 
-_judges: dict[int, tuple[ref[Cluster], Gates, Impossible]] = {}
-"""For each cluster that never changes, by its id: the gates, and what finds the jobs that can never start."""
+The replay after the check uses the same object, so that each request is read and judged only once.
+"""
 
 
 def classic(
@@ -105,7 +105,7 @@ def _policy(
     if run_time is not None or rate is not None:
         gates = replace(gates, always_reclaims=False)
     cluster = as_read(cluster, gates)
-    judge = _judge_of(cluster, gates)
+    shared = _checked(cluster, gates)
     scheduler = Scheduler(
         cluster,
         gates,
@@ -117,7 +117,7 @@ def _policy(
         also=used_flavor_resources(cluster.workloads),
         rate=rate,
         shortcuts=shortcuts,
-        asking=None if judge is None else judge.asking,
+        asking=None if shared is None else shared.asking,
     )
     binder = _binder(cluster)
     failures = None
@@ -132,7 +132,7 @@ def _policy(
         latency=options["evictionLatency"],
         binder=binder,
         pods_ready=pods_ready(_configuration(cluster), gates),
-        impossible=_verdicts(cluster, gates, binder),
+        impossible=_verdicts(cluster, gates, binder) if shared is None else shared.judge,
         checks=AdmissionChecks(cluster, parse_check_delays(options["admissionCheckDelay"])),
         previews=None if run_time is None and rate is None else Previews(scheduler, run_time, rate),
         failures=failures,
@@ -163,7 +163,11 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     The function gives the same results for both Kueue policies.
     """
     gates = _gates(cluster, options)
-    judge = _verdicts(cluster, gates, _binder(cluster))
+    shared = _checked(cluster, gates)
+    if shared is None and not cluster.changes:
+        shared = Impossible(cluster, Cache(as_read(cluster, gates)), gates, _binder(cluster))
+        _last[:] = [(cluster, gates, shared)]
+    judge = _verdicts(cluster, gates, _binder(cluster)) if shared is None else shared.judge
 
     def never(job: Job) -> Never | None:
         verdict = judge(job)
@@ -172,43 +176,34 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return never
 
 
-def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> _Judge:
+def _checked(cluster: Cluster, gates: Gates) -> Impossible | None:
+    """Returns what was made to check the jobs of a cluster that never changes, or None."""
+    return next((shared for each, own, shared in _last if each is cluster and own == gates), None)
+
+
+def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:
     """Returns a function that finds jobs that can never start. Jobs that fit on no node are not queued.
 
-    A deleted ClusterQueue can lend quota as long as some workload holds its quota. If the cluster never
-    changes, its replays use the same function as the check before them, so each request is judged once.
+    A deleted ClusterQueue can lend quota as long as some workload holds its quota.
     """
-    known = _judge_of(cluster, gates)
-    if known is not None:
-        return known.judge
     lenders: dict[str, ClusterQueue] = {}
 
-    def made(state: Cluster) -> Impossible:
+    def judge(state: Cluster) -> Callable[[Job], Verdict | None]:
         lenders.update(state.cluster_queues)
         lending = (
             state if len(lenders) == len(state.cluster_queues) else replace(state, cluster_queues=lenders)
         )
-        return Impossible(state, Cache(as_read(lending, gates)), gates, binder)
+        return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
 
-    if not cluster.changes:
-        shared = made(cluster)
-        _judges[id(cluster)] = ref(cluster, partial(_judges.pop, id(cluster))), gates, shared
-        return shared.judge
     if all(edit.kind == "Node" for instant in cluster.changes for edit in instant.edits):
-        return made(cluster).judge
-    over_time = OverTime(cluster, lambda state: made(state).judge)
+        return judge(cluster)
+    over_time = OverTime(cluster, judge)
 
     def verdict(job: Job) -> Verdict | None:
         found = over_time(job)
         return min(found, key=attrgetter("waits")) if found else None
 
     return verdict
-
-
-def _judge_of(cluster: Cluster, gates: Gates) -> Impossible | None:
-    """Returns what has already found the jobs that can never start on a cluster, or None."""
-    known = _judges.get(id(cluster))
-    return known[2] if known is not None and known[1] == gates else None
 
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
