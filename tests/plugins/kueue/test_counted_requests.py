@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -9,10 +10,16 @@ from typing import Any
 import pytest
 from kueue_worlds import GI, Happened, Jobs, cluster, configuration, pod_set, queue
 
-from harness import PodSet
+from harness import Cluster, PodSet, View
 from harness.base.errors import ClusterError
+from harness.base.options import resolve
 from harness.cluster.kinds.kueue_requests import Counting, Transformation
 from harness.cluster.model import frozen
+from harness.plugins import load
+from harness.testing import replayed
+from harness_plugins.kueue.factory import classic, impossible
+from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.state.asks import Asks
 
 MIG = "nvidia.com/mig-1g.5gb"
 
@@ -138,3 +145,16 @@ def test_what_counts_as_what_is_told_in_sentences() -> None:
         "1 cpu counts as 0.5 credits for each gpu and itself",
         "1 x counts as nothing",
     ]
+
+
+def test_the_check_before_a_replay_and_the_replay_read_a_request_once() -> None:
+    """On a cluster that never changes, both have one object for it."""
+
+    def make(where: Cluster, view: View, options: Any) -> KueuePolicy:
+        given = resolve(load().policy("kueue-classic").options, {}, owner="")
+        impossible(where, given)
+        return classic(where, view, given)
+
+    replayed(make, Jobs().add("j", "q", 4321, seconds=5), cluster(queue("q", cohort="", cpu=5000)))
+    asks = [each for each in gc.get_objects() if isinstance(each, Asks)]
+    assert [dict(each.pod_sets[0].requests) for each in asks].count({"cpu": 4_321_000}) == 1
