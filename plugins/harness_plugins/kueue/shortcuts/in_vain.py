@@ -297,26 +297,41 @@ class InVain:
     ) -> int:
         """Returns the index of the first entry from `start` on that may not lack what it lacked before."""
         flavors: Flavors | None = None
-        free: Sequence[int] = ()
-        short = 0  # the flavor-resource that the last entry lacks; the next one often lacks the same
-        preempts, simple = self._may_preempt[queue.number], False
+        wanting, rank = False, 0
+        short, over = 0, -1  # similar entries that request more than `over` of `short` lack it, too
         for index in range(start, len(entries)):
-            lack = lacks[index]
+            lack, entry = lacks[index], entries[index]
             if lack is None:
                 return index
-            if lack.flavors is not flavors:
-                flavors = lack.flavors
-                simple = not preempts and len(flavors) == 1 and bool(flavors[0])
-                free = self._free_of(queue, flavors)[0] if simple else ()
-                short = 0
-            if not simple:
-                if not self._lacks_again(queue, entries[index][4], lack):
+            if lack.flavors is not flavors or lack[1] is not wanting or entry[0] != rank:
+                flavors, wanting, _ = lack
+                rank = entry[0]
+                over = -1
+            if len(flavors) != 1:
+                if not self._lacks_again(queue, entry[4], lack):
                     return index
-            elif (amounts := lack.amounts[0])[short] <= free[short]:
-                short = next((at for at, amount in enumerate(amounts) if amount > free[at]), -1)
-                if short < 0:
+            elif over < 0 or lack.amounts[0][short] <= over:
+                found = self._short(queue, entry[4], lack)
+                if found is None:
                     return index
+                short, over = found
         return len(entries)
+
+    def _short(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> tuple[int, int] | None:
+        """Returns which amount of a single flavor is out of reach, and the bound above which all amounts are.
+
+        Returns None if no amount is out of reach.
+        """
+        free = self._free_of(queue, lack.flavors)[0]
+        reaches = lack.for_want_of_candidates and self._may_preempt[queue.number]
+        for at, (cell, amount) in enumerate(zip(lack.flavors[0], lack.amounts[0], strict=True)):
+            if amount > free[at]:
+                if not reaches:
+                    return at, free[at]
+                if not self._in_reach(queue, first, cell, amount, free[at]):
+                    least = self._room[queue.number].reach[first.priority, cell][1]
+                    return at, max(free[at], least - 1)
+        return None
 
     def _lacks_again(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> bool:
         flavors, wanting, amounts = lack
