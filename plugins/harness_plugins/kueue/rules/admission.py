@@ -54,7 +54,10 @@ from harness_plugins.kueue.state.workload import Workload
 
 @final
 class AdmissionCycle:
-    """Runs admission cycles. Only the admissions that follow from a cycle change the cache.
+    """Runs admission cycles.
+
+    Args:
+        cache: the workloads that hold quota. Only admissions change the cache.
 
     Attributes:
         entries: the heads of the last cycle.

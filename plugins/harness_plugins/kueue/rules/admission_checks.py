@@ -17,6 +17,9 @@ from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
 from harness.models.cluster import Cluster, ClusterQueue
 
+Flavors = Mapping[str, Mapping[str, str]]
+"""Maps each pod set to its resources, and each resource to the assigned flavor."""
+
 
 @final
 class AdmissionChecks:
@@ -54,10 +57,8 @@ class AdmissionChecks:
             for queue in cluster.cluster_queues.values()
         }
 
-    def of(self, queue: str, flavors: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    def of(self, queue: str, flavors: Flavors) -> dict[str, int]:
         """Returns the delay in microseconds of each check that applies to a workload with these flavors.
-
-        `flavors` maps each pod set to its resources, and each resource to the assigned flavor.
 
         In Kueue, a check without `onFlavors` applies to all flavors of the queue. A workload without flavors
         therefore has no checks (`admissionChecksForAdmission`).

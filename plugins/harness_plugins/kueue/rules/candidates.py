@@ -11,8 +11,9 @@ from functools import cmp_to_key
 from itertools import chain
 
 from harness_plugins.kueue.rules.preemption_policy import Allowed
-from harness_plugins.kueue.state.cache import Cache, Holders
+from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Workload
 
 

@@ -36,7 +36,8 @@ from harness_plugins.kueue.rules.preemption_policy import (
     may_borrow,
     reclaimed_while_borrowing,
 )
-from harness_plugins.kueue.state.cache import Cache, Holders
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Rank, Workload
 
 
@@ -235,7 +236,7 @@ def _attempt(
     Also returns True if no target was evicted before, and no candidate was taken that is not a target. The
     targets are the first candidates after their eviction, and they are then taken in the same order.
     """
-    node, need = incoming.queue.node, incoming.need
+    node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
     for evicted in (True, False):
         for phase in phases:
@@ -248,14 +249,14 @@ def _attempt(
                 reason = IN_CLUSTER_QUEUE if not guards else IN_COHORT_RECLAMATION
                 if guards and workload.priority < phase.while_borrowing:
                     reason = IN_COHORT_RECLAIM_WHILE_BORROWING
-                remove(tree, workload)
+                remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
                     taken = len(targets)
-                    fill_back(tree, incoming, targets, borrowing=borrowing)
-                    restore(tree, targets)
+                    fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
+                    restore(tree, targets, cells)
                     return targets, not targets[0].workload.evicted and len(targets) == taken
-    restore(tree, targets)
+    restore(tree, targets, cells)
     return [], False
 
 

@@ -90,8 +90,8 @@ class FairSharing:
             self.crashed(workload)
         tree.refund(own.node, incoming.requests)
         if done:
-            fill_back(tree, incoming, search.targets, borrowing=True)
-        restore(tree, search.targets)
+            fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
+        restore(tree, search.targets, search.cells)
         return search.targets if done else []
 
     def takes_back(self, incoming: Incoming) -> bool:
@@ -136,7 +136,7 @@ class FairSharing:
         if taken:
             ranked = self._ranked(own, others)
         compared = None if takes_back else self._compared(incoming, ranked, reclaim, taken)
-        restore(cache.tree, search.targets)
+        restore(cache.tree, search.targets, search.cells)
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _ranked(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice, product
 from typing import TYPE_CHECKING, NamedTuple, final
@@ -80,13 +80,14 @@ class Impossible:
         closed = self._closed(queue, job, asks)
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
-        requests = requests_of(asks, queue, self._counted)
+        amounts = [
+            self._least(*each)
+            for each in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True)
+        ]
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
         total: dict[str, int] = {}
         parts: list[list[Part]] = []
-        for pod_set, of_one in zip(job.pod_sets, requests, strict=True):
-            count = pod_set.min_count if self._partial else pod_set.count
-            wanted = {resource: amount * count for resource, amount in of_one.items()}
+        for pod_set, wanted in zip(job.pod_sets, amounts, strict=True):
             parts.append([*parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)])
             for resource, amount in wanted.items():
                 total[resource] = total.get(resource, 0) + amount
@@ -110,6 +111,10 @@ class Impossible:
         if selector is None or not selector.matches(self._cluster.namespace_labels(job.namespace)):
             return f"ClusterQueue {queue.name} does not admit workloads from namespace {job.namespace}"
         return ""
+
+    def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
+        count = pod_set.min_count if self._partial else pod_set.count
+        return {resource: amount * count for resource, amount in requests.items()}
 
     def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
         """Returns why pod sets that can use only one and the same flavor request too much of it in total."""

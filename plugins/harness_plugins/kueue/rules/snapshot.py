@@ -11,7 +11,8 @@ from itertools import islice
 from typing import NamedTuple, TypeVar, final
 
 from harness_plugins.kueue.state.amounts import Amounts
-from harness_plugins.kueue.state.cache import Cache, Holders
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, final
 
-from harness_plugins.kueue.state.cache import Cache, Holders
+from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 

@@ -1,4 +1,4 @@
-"""Represents a workload as Kueue's scheduler sees it: its request, place in the queue, quota, and history."""
+"""Represents a workload as Kueue's scheduler sees it, with its request, its quota, and its history."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness_plugins.kueue.state.topology.flavors import Placed
 
 Rank = tuple[bool, int, int, str]
+
 
 START_OVER = -1
 
