@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 from harness.base.errors import ClusterError, Fault, OptionError
@@ -53,11 +54,18 @@ from harness_plugins.kueue.state.cache import Cache
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
 
-_last: list[tuple[Cluster, Gates, Impossible]] = []
-"""The last cluster whose jobs were checked, the gates, and what found the jobs that can never start.
 
-The replay after the check uses the same object, so that each request is read and judged only once.
-"""
+class _Checked(local):
+    """The last cluster whose jobs this thread checked, with the gates, and the object that judged the jobs.
+
+    The replay after the check uses the same object, so that each request is read and judged only once.
+    Threads don't share these objects, because they number the requests.
+    """
+
+    last: tuple[Cluster, Gates, Impossible] | None = None
+
+
+_checked = _Checked()
 
 
 def classic(
@@ -105,7 +113,7 @@ def _policy(
     if run_time is not None or rate is not None:
         gates = replace(gates, always_reclaims=False)
     cluster = as_read(cluster, gates)
-    shared = _checked(cluster, gates)
+    shared = _shared(cluster, gates)
     scheduler = Scheduler(
         cluster,
         gates,
@@ -163,10 +171,10 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     The function gives the same results for both Kueue policies.
     """
     gates = _gates(cluster, options)
-    shared = _checked(cluster, gates)
+    shared = _shared(cluster, gates)
     if shared is None and not cluster.changes:
         shared = Impossible(cluster, Cache(as_read(cluster, gates)), gates, _binder(cluster))
-        _last[:] = [(cluster, gates, shared)]
+        _checked.last = cluster, gates, shared
     judge = _verdicts(cluster, gates, _binder(cluster)) if shared is None else shared.judge
 
     def never(job: Job) -> Never | None:
@@ -176,9 +184,10 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     return never
 
 
-def _checked(cluster: Cluster, gates: Gates) -> Impossible | None:
-    """Returns what was made to check the jobs of a cluster that never changes, or None."""
-    return next((shared for each, own, shared in _last if each is cluster and own == gates), None)
+def _shared(cluster: Cluster, gates: Gates) -> Impossible | None:
+    """Returns the object that judged the jobs of a cluster that never changes, or None."""
+    last = _checked.last
+    return last[2] if last is not None and last[0] is cluster and last[1] == gates else None
 
 
 def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable[[Job], Verdict | None]:

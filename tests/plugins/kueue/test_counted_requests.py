@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 from fractions import Fraction
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -147,14 +148,32 @@ def test_what_counts_as_what_is_told_in_sentences() -> None:
     ]
 
 
-def test_the_check_before_a_replay_and_the_replay_read_a_request_once() -> None:
-    """On a cluster that never changes, both have one object for it."""
+@pytest.mark.parametrize(("elsewhere", "times"), [(False, 1), (True, 3)])
+def test_the_check_before_a_replay_and_the_replay_read_a_request_once(elsewhere: bool, times: int) -> None:
+    """On a cluster that never changes, both have one object for it.
+
+    In different threads, the check, the judge of the replay and its scheduler each have their own.
+    """
+    cores = 4321 + elsewhere
+    jobs = Jobs().add("j", "q", cores, seconds=5)
+    ((job, *_),) = (each for chunk in jobs.chunks() for each in chunk)
+    checks = []
 
     def make(where: Cluster, view: View, options: Any) -> KueuePolicy:
         given = resolve(load().policy("kueue-classic").options, {}, owner="")
-        impossible(where, given)
+
+        def check() -> None:
+            checks.append(impossible(where, given))
+            assert checks[-1](job) is None
+
+        if elsewhere:
+            thread = Thread(target=check)
+            thread.start()
+            thread.join()
+        else:
+            check()
         return classic(where, view, given)
 
-    replayed(make, Jobs().add("j", "q", 4321, seconds=5), cluster(queue("q", cohort="", cpu=5000)))
+    replayed(make, jobs, cluster(queue("q", cohort="", cpu=5000)))
     asks = [each for each in gc.get_objects() if isinstance(each, Asks)]
-    assert [dict(each.pod_sets[0].requests) for each in asks].count({"cpu": 4_321_000}) == 1
+    assert [dict(each.pod_sets[0].requests) for each in asks].count({"cpu": 1000 * cores}) == times
