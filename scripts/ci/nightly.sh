@@ -2,8 +2,8 @@
 # Checks that take too long for every change:
 #
 #     bash scripts/ci/nightly.sh conformance    all available recorded decisions
-#     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, and random worlds, also of Kueue. They differ each night,
-#                                               and take two hours on one core.
+#     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, and random worlds, also of Kueue. They differ each
+#                                               night, and take two hours on one core.
 #     bash scripts/ci/nightly.sh faults         each system call of a command fails, and the command is killed at each
 #     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples, with a least share
 set -euo pipefail
