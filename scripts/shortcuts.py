@@ -73,7 +73,7 @@ def _all_heads() -> None:
     made = Shortcuts.nomination
 
     def nomination(self: Shortcuts, world: Any, *args: Any) -> Any:
-        return made(self, world, *args)[0], EveryCycle(AllHeads(world.pending))
+        return *made(self, world, *args)[:2], EveryCycle(AllHeads(world.pending))
 
     Shortcuts.nomination = nomination  # type: ignore[method-assign, assignment]
 

@@ -21,7 +21,6 @@ from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
-from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.changes import ClosedQueues, closing, leaving, why_inactive
 from harness_plugins.kueue.rules.entry import (
     INADMISSIBLE,
@@ -32,6 +31,7 @@ from harness_plugins.kueue.rules.entry import (
     Refused,
     Replaced,
 )
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import WAITING, PodsReady
 from harness_plugins.kueue.scheduler import Scheduler

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import Happened, Jobs, Manifest, cluster, manifest, queue
 
-from harness_plugins.kueue.rules.assignment import FIT, Assignment
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.entry_order import FairOrder
 from harness_plugins.kueue.rules.feature_gates import gates_from
+from harness_plugins.kueue.rules.flavor_assigner import FIT, Assignment
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 

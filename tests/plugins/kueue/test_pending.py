@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import cluster, queue
 
-from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import gates_from
+from harness_plugins.kueue.rules.flavor_assigner import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts.bystanders import Bystander
 from harness_plugins.kueue.shortcuts.heads import CycleHeads, EveryCycle, Heads

@@ -20,7 +20,6 @@ NAMED = re.findall(r"`((?:rules|state|shortcuts|manifests|harness)\.[\w.]+)` \|$
 TABLES = PAGE.split("### What the shortcuts save")[0]
 ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
 APART = {
-    "rules.assignment",  # what the rules hand to each other
     "rules.impossible",  # Kueue lets such jobs wait for ever
     "rules.topology.search",  # steps of rules that are named
     "rules.topology.workload",

@@ -9,8 +9,8 @@ from harness.base.memo import Memo
 from harness.policy import Admit
 from harness_plugins.kueue.record.details import DecisionDetails
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
-from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.entry import Admitted
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
 from harness_plugins.kueue.state.workload import Workload, counts_of, named

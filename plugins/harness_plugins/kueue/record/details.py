@@ -9,8 +9,8 @@ from typing import Any, final
 from harness.base.memo import Memo
 from harness.models.quota import UNLIMITED
 from harness.policy import QueueShare
-from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, published
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,

@@ -12,9 +12,9 @@ from typing import Any, final
 
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
-from harness_plugins.kueue.rules.assignment import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.dominant_resource_share import Share
 from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Failed
+from harness_plugins.kueue.rules.flavor_assigner import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.preemption import (
     NOBODY,

@@ -13,7 +13,6 @@ from typing import final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
-from harness_plugins.kueue.rules.assignment import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.entry import (
     DEFERRED,
     FAILED_AFTER_NOMINATION,
@@ -39,6 +38,7 @@ from harness_plugins.kueue.rules.entry import (
     why_not,
 )
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.nomination import Nominates
 from harness_plugins.kueue.rules.preemption import fits
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
@@ -94,18 +94,18 @@ class AdmissionCycle:
         self.refused: list[Refused] = []
         self.records = True
         self._figures = figures
-        self._snapshot = Snapshot(cache)
+        self._snapshot = Snapshot(cache, 0)
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
         """Runs one cycle, and requeues the heads that the cycle does not admit."""
-        self._snapshot = Snapshot(self._cache)
+        self._snapshot = Snapshot(self._cache, cycle)
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
         again = [] if self._again is None else list(map(self._again.entry, second))
         self.in_vain = []
         for entry in self._order([*again, *entries] if again else entries):
             if not entry.reason:
                 one = entry.second
-                outcome = self._serve(entry, cycle) if one is None else self._serve_again(entry, one)
+                outcome = self._serve(entry) if one is None else self._serve_again(entry, one)
                 if outcome is not None:
                     yield outcome
         self._snapshot.end()
@@ -160,7 +160,7 @@ class AdmissionCycle:
             workload.place.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 
-    def _serve(self, entry: Entry, cycle: int) -> Admitted | Preempted | None:
+    def _serve(self, entry: Entry) -> Admitted | Preempted | None:
         """Serves one entry after the earlier entries of the cycle, and returns its immediate outcome."""
         workload = entry.workload
         queue = workload.cluster_queue
@@ -168,14 +168,12 @@ class AdmissionCycle:
         assignment = entry.assignment
         stands = False  # whether the quota and the places are known to be sufficient
         if victims and self._recomputes and _overlap(assignment, victims):
-            again = self._nominator.reassign(
-                workload, assignment, cycle, self._snapshot, without_victims=True
-            )
+            again = self._nominator.reassign(workload, assignment, self._snapshot, without_victims=True)
             assignment = entry.assignment = _deferred(again)
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
             stands = self._has_place(assignment)
             if not stands:
-                assignment = self._nominator.reassign(workload, assignment, cycle, self._snapshot)
+                assignment = self._nominator.reassign(workload, assignment, self._snapshot)
                 entry.assignment = assignment
         targets = assignment.targets
         overlaps = bool(victims) and _overlap(assignment, victims)

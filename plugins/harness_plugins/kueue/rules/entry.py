@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, final
 
-from harness_plugins.kueue.rules.assignment import Assignment
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.second_passes import SecondPass

@@ -4,14 +4,14 @@ A pod set gets the first flavor that is good enough. If no flavor is good enough
 quality of a flavor depends on the available quota, on whether the queue has to borrow, and on a simulated
 search for preemption targets.
 
-Upstream: `FlavorAssigner` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
+Upstream: `FlavorAssigner` and `Assignment` in pkg/scheduler/flavorassigner/flavorassigner.go (KEP 582).
 """
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, final
 
-from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, Choice, assembled, take
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer, cells_of_pods, joint_groups
 from harness_plugins.kueue.rules.fungibility import (
@@ -23,14 +23,87 @@ from harness_plugins.kueue.rules.fungibility import (
     Quality,
     scan_of,
 )
-from harness_plugins.kueue.rules.preemption import remove, restore
+from harness_plugins.kueue.rules.preemption import Target, remove, restore
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.topology.flavors import without
+from harness_plugins.kueue.state.topology.flavors import Placed, without
 from harness_plugins.kueue.state.workload import START_OVER, Chosen, Tried
+
+NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
+"""The modes of an assignment. A deferred fit must wait until the victims of other entries are gone."""
+
+
+class Assignment(NamedTuple):
+    """The flavors that a workload would get, with the quota, places and preemptions that they require.
+
+    Attributes:
+        mode: `NO_FIT`, `PREEMPT`, `FIT` or `DEFERRED_FIT`.
+        borrowing: the height of the cohort that the quota comes from, or 0 if the queue's own quota is
+            enough.
+        usage: the quota that the assignment uses. For a failed assignment, this is the quota counted before
+            the failure.
+        uses: a bit mask of the flavor-resources that the assignment uses, including those with an amount of
+            zero.
+        need: the flavor-resources that only preemption can free.
+        counts: the number of pods in each pod set.
+        chosen: the flavors that were chosen.
+        tried: the flavors that were considered.
+        untried: whether any resource group has a flavor that was not considered.
+        placed: the places of the pods in the topologies of the flavors.
+        lacks_place: whether there is enough quota, but not enough free capacity in a topology.
+        targets: the workloads to preempt.
+    """
+
+    mode: int
+    borrowing: int
+    usage: Amounts
+    uses: int
+    need: tuple[int, ...]
+    counts: tuple[int, ...]
+    chosen: Chosen
+    tried: Tried
+    untried: bool
+    placed: tuple[Placed, ...] = ()
+    lacks_place: bool = False
+    targets: Sequence[Target] = ()
+
+
+class _Choice(NamedTuple):
+    """A chosen flavor, its overall quality, its quality for each resource, and the last flavor considered."""
+
+    flavor: int
+    tried: int
+    quality: Quality
+    each: tuple[Quality, ...]
+
+
+class Attempt(NamedTuple):
+    """An attempt to assign flavors to a workload.
+
+    Attributes:
+        oracle: answers questions about the current state for this workload.
+        offers: the flavors that the queue offers to each pod set.
+        counts: the number of pods in each pod set.
+        tried: the flavors that were already tried. The scans start with the flavors after them.
+        allowed: the only flavor to try in each resource group, or None to try all flavors after `tried`.
+    """
+
+    oracle: Oracle
+    offers: tuple[PodSetOffer, ...]
+    counts: tuple[int, ...]
+    tried: Tried = ()
+    allowed: Chosen | None = None
+
+    def flavors(self, pod_set: int, group: int) -> Iterable[int]:
+        """Returns the flavors to try for a resource group of a pod set, in order."""
+        if self.allowed is not None:
+            return (self.allowed[pod_set][group],)
+        tried = self.tried[pod_set] if pod_set < len(self.tried) else ()
+        start = tried[group] + 1 if group < len(tried) else 0
+        return range(start, len(self.offers[pod_set].groups[group].cells))
 
 
 @final
@@ -48,52 +121,29 @@ class Assigner:
         self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
         self._scans = {queue: scan_of(queue.spec.fungibility, gates) for queue in cache.queues.values()}
 
-    def assign(
-        self,
-        oracle: Oracle,
-        offers: tuple[PodSetOffer, ...],
-        counts: tuple[int, ...],
-        tried: Tried = (),
-        allowed: Chosen | None = None,
-    ) -> Assignment:
-        """Assigns flavors to all pod sets, and finds preemption targets if they are needed.
-
-        Args:
-            oracle: answers questions about the current state for this workload.
-            offers: the flavors that the queue offers to each pod set.
-            counts: the number of pods in each pod set.
-            tried: the flavors that were already tried. The scans start with the flavors after them.
-            allowed: the flavor that can be chosen in each resource group, or None if all flavors can be
-                chosen.
-        """
+    def assign(self, attempt: Attempt) -> Assignment:
+        """Assigns flavors to all pod sets, and finds preemption targets if they are needed."""
+        oracle, offers, counts, _, _ = attempt
         assumed: dict[int, int] = {}
-        choices: list[tuple[Choice, ...]] = []
-        joined: dict[int, tuple[Choice, ...]] = {}
-        last = len(offers) - 1
+        choices: list[tuple[_Choice, ...]] = []
+        joined: dict[int, tuple[_Choice, ...]] = {}
         for number, pod_set in enumerate(offers):
             found = joined.get(number)
             if found is None:
                 if pod_set.mates:
-                    joined |= self._assign_together(offers, number, counts, assumed, tried, allowed, oracle)
+                    joined |= self._assign_together(attempt, pod_set.mates, assumed)
                     found = joined.get(number)
                 elif pod_set.covered or self._is_free(counts[number]):
-                    found = self._assign_pod_set(
-                        pod_set,
-                        counts[number],
-                        assumed,
-                        tried[number] if number < len(tried) else (),
-                        None if allowed is None else allowed[number],
-                        oracle,
-                    )
-                if found is not None and number < last:
+                    found = self._assign_pod_set(attempt, number, assumed)
+                if found is None:
+                    break
+                if number + 1 < len(offers):
                     # The usage of all mates counts from the first mate onwards, even for pod sets that are
                     # between mates.
                     for mate in pod_set.mates or (number,):
-                        take(offers[mate], joined.get(mate, found), counts[mate], assumed)
-            if found is None:
-                break
+                        _take(offers[mate], joined.get(mate, found), counts[mate], assumed)
             choices.append(found)
-        assignment = assembled(offers, counts, tuple(choices))
+        assignment = _assembled(offers, counts, tuple(choices))
         asked = None
         if self._topologies is not None and any(pod_set.placed for pod_set in offers):
             assignment, asked = self._place(self._topologies, oracle, assignment, offers)
@@ -145,28 +195,18 @@ class Assigner:
         return found, asked
 
     def _assign_together(
-        self,
-        offers: tuple[PodSetOffer, ...],
-        first: int,
-        counts: tuple[int, ...],
-        assumed: dict[int, int],
-        tried: Tried,
-        allowed: Chosen | None,
-        oracle: Oracle,
-    ) -> dict[int, tuple[Choice, ...]]:
+        self, attempt: Attempt, mates: Sequence[int], assumed: dict[int, int]
+    ) -> dict[int, tuple[_Choice, ...]]:
         """Returns the flavors of each pod set in a group with common flavors, or {} if some are missing."""
-        mates = offers[first].mates
+        offers, counts = attempt.offers, attempt.counts
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
-        found: dict[int, dict[int, Choice]] = {number: {} for number in mates}
+        found: dict[int, dict[int, _Choice]] = {number: {} for number in mates}
         for joint in joint_groups(offers, mates):
-            start, part = 0, joint.entry
-            if part is not None and part.pod_set < len(tried) and part.group < len(tried[part.pod_set]):
-                start = tried[part.pod_set][part.group] + 1
-            one = joint.parts[0]
-            only = None if allowed is None else allowed[one.pod_set][one.group]
+            part = joint.entry if attempt.allowed is None else joint.parts[0]
             group = joint.with_counts(offers, counts)
-            choice = self._scan(group, 1, assumed, start, only, oracle)
+            flavors = range(len(group.cells)) if part is None else attempt.flavors(part.pod_set, part.group)
+            choice = self._scan(attempt.oracle, group, 1, assumed, flavors)
             if choice is None:
                 return {}
             for number, at, resources in joint.parts:
@@ -175,34 +215,20 @@ class Assigner:
         return {number: tuple(choices[at] for at in sorted(choices)) for number, choices in found.items()}
 
     def _assign_pod_set(
-        self,
-        pod_set: PodSetOffer,
-        count: int,
-        assumed: dict[int, int],
-        tried: tuple[int, ...],
-        allowed: tuple[int, ...] | None,
-        oracle: Oracle,
-    ) -> tuple[Choice, ...] | None:
+        self, attempt: Attempt, number: int, assumed: dict[int, int]
+    ) -> tuple[_Choice, ...] | None:
         """Returns a flavor for each resource group of a pod set, or None if any group has no flavor."""
-        choices: tuple[Choice, ...] = ()
-        for number, group in enumerate(pod_set.groups):
-            start = tried[number] + 1 if number < len(tried) else 0
-            only = None if allowed is None else allowed[number]
-            choice = self._scan(group, count, assumed, start, only, oracle)
+        oracle, count, choices = attempt.oracle, attempt.counts[number], []
+        for at, group in enumerate(attempt.offers[number].groups):
+            choice = self._scan(oracle, group, count, assumed, attempt.flavors(number, at))
             if choice is None:
                 return None
-            choices += (choice,)
-        return choices
+            choices.append(choice)
+        return tuple(choices)
 
     def _scan(
-        self,
-        group: GroupOffer,
-        count: int,
-        assumed: dict[int, int],
-        start: int,
-        only: int | None,
-        oracle: Oracle,
-    ) -> Choice | None:
+        self, oracle: Oracle, group: GroupOffer, count: int, assumed: dict[int, int], flavors: Iterable[int]
+    ) -> _Choice | None:
         """Tries the flavors of a group until one is good enough, and returns the best flavor.
 
         If scans do not continue after the considered flavors (`goes_on` is False), the first flavor is always
@@ -212,9 +238,9 @@ class Assigner:
         is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
         seen_all = START_OVER if goes_on else 0
         best: tuple[int, Quality, tuple[Quality, ...]] | None = None
-        for flavor in range(start, len(group.cells)):
+        for flavor in flavors:
             cells = group.cells[flavor]
-            if cells is None or (only is not None and flavor != only):
+            if cells is None:
                 continue
             worst: Quality | None = None
             each: tuple[Quality, ...] = ()
@@ -228,10 +254,10 @@ class Assigner:
             assert worst is not None
             if is_enough(worst):
                 last = not goes_on or flavor == len(group.cells) - 1
-                return Choice(flavor, seen_all if last else flavor, worst, each)
+                return _Choice(flavor, seen_all if last else flavor, worst, each)
             if worst[0] != NOTHING_FITS and (best is None or is_better(worst, best[1])):
                 best = flavor, worst, each
-        return None if best is None else Choice(best[0], seen_all, best[1], best[2])
+        return None if best is None else _Choice(best[0], seen_all, best[1], best[2])
 
     def _quality(self, cell: int, amount: int, oracle: Oracle) -> Quality:
         tree, queue = self._tree, oracle.workload.cluster_queue
@@ -252,3 +278,50 @@ class Assigner:
         restore(tree, targets, (cell,))
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing
+
+
+def _take(pod_set: PodSetOffer, choices: tuple[_Choice, ...], count: int, total: dict[int, int]) -> None:
+    """Adds the usage of a pod set's pods in the chosen flavors to `total`."""
+    for group, choice in zip(pod_set.groups, choices, strict=True):
+        for cell, amount in zip(group.cells[choice.flavor] or (), group.amounts, strict=True):
+            total[cell] = total.get(cell, 0) + amount * count
+
+
+def _assembled(
+    offers: tuple[PodSetOffer, ...], counts: tuple[int, ...], choices: tuple[tuple[_Choice, ...], ...]
+) -> Assignment:
+    """Makes an assignment without targets from the flavors chosen for each pod set.
+
+    If there are fewer choices than pod sets, no flavor was found for the first pod set that has no choice.
+    """
+    mode = FIT if len(choices) == len(offers) else NO_FIT
+    usage: dict[int, int] = {}
+    uses = borrowing = 0
+    need: set[int] = set()
+    untried = False
+    for pod_set, chosen, count in zip(offers, choices, counts, strict=False):
+        _take(pod_set, chosen, count, usage)
+        for group, (flavor, tried, quality, each) in zip(pod_set.groups, chosen, strict=True):
+            # As in Kueue, the quality of the flavor as a whole decides, even if one of its resources does not
+            # fit.
+            if quality[0] != FITS and mode == FIT:
+                mode = PREEMPT
+            untried = untried or tried != START_OVER
+            for cell, (stands, levels) in zip(group.cells[flavor] or (), each, strict=True):
+                if levels > borrowing:
+                    borrowing = levels
+                if stands != FITS:
+                    need.add(cell)
+    for cell in usage:
+        uses |= 1 << cell
+    return Assignment(
+        mode,
+        borrowing,
+        tuple(sorted([each for each in usage.items() if each[1]])),
+        uses,
+        tuple(sorted(need)),
+        counts,
+        tuple([tuple([choice[0] for choice in chosen]) for chosen in choices]),
+        tuple([tuple([choice[1] for choice in chosen]) for chosen in choices]),
+        untried,
+    )

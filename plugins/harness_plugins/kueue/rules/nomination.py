@@ -13,9 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol, TypeVar, final
 
-from harness_plugins.kueue.rules.assignment import FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_assigner import Assigner
+from harness_plugins.kueue.rules.flavor_assigner import FIT, PREEMPT, Assigner, Assignment, Attempt
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.preemption_oracle import OracleFactory, PreemptionOracle
 from harness_plugins.kueue.rules.snapshot import Snapshot
@@ -33,20 +32,13 @@ class Nominates(Protocol):
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
 
     def reassign(
-        self,
-        workload: Workload,
-        first: Assignment,
-        cycle: int,
-        snapshot: Snapshot,
-        *,
-        without_victims: bool = False,
+        self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
     ) -> Assignment:
         """Repeats an assignment within the same cycle, with the flavors that were chosen before.
 
         Args:
             workload: the head.
             first: the assignment from its nomination.
-            cycle: the number of the cycle.
             snapshot: the reservations and victims of the cycle so far.
             without_victims: whether the workloads that this cycle preempts count as gone.
         """
@@ -69,13 +61,7 @@ class Nominator:
         return assignment
 
     def reassign(
-        self,
-        workload: Workload,
-        first: Assignment,
-        cycle: int,
-        snapshot: Snapshot,
-        *,
-        without_victims: bool = False,
+        self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
     ) -> Assignment:
         """Repeats an assignment within the same cycle, with the flavors that were chosen before."""
 
@@ -84,7 +70,7 @@ class Nominator:
 
         root = workload.cluster_queue.root
         assignment = snapshot.without_victims(root, assign) if without_victims else assign()
-        self.remember(workload, assignment, cycle)
+        self.remember(workload, assignment, snapshot.cycle)
         return assignment
 
     def where_to_go_on(self, workload: Workload, cycle: int) -> Tried:
@@ -110,15 +96,17 @@ class Nominator:
     def assign(self, workload: Workload, tried: Tried, allowed: Chosen | None = None) -> Assignment:
         """Assigns flavors to all pods. If that fails and the job allows it, assigns flavors to fewer pods.
 
-        `tried` and `allowed` are the same as for `Assigner.assign`.
+        `tried` and `allowed` are the same as for `Attempt`.
         """
         offers = self._offers(workload.asks, workload.cluster_queue)
-        whole = self._assigner.assign(self._oracle(workload), offers, workload.counts, tried, allowed)
+        attempt = Attempt(self._oracle(workload), offers, workload.counts, tried, allowed)
+        whole = self._assigner.assign(attempt)
         if _works(whole) or not (self._gates.partial_admission and workload.asks.reducible):
             return whole
 
         def fewer(counts: tuple[int, ...]) -> Assignment | None:
-            found = self._assigner.assign(self._oracle(workload), offers, counts, tried, allowed)
+            again = attempt._replace(oracle=self._oracle(workload), counts=counts)
+            found = self._assigner.assign(again)
             return found if _works(found) else None
 
         return most_that_work(workload.asks, workload.counts, fewer) or whole

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import final
 
-from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, PREEMPT, Assignment, assembled
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer, cells_of_pods
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
 from harness_plugins.kueue.rules.topology.replacement import added, replacement
@@ -96,7 +96,7 @@ def _assignment(
 ) -> Assignment:
     """Returns an assignment that uses no further quota."""
     chosen, counts = one.workload.admission or ((), ())
-    return assembled((), counts, ())._replace(mode=mode, chosen=chosen, placed=placed, targets=targets)
+    return Assignment(mode, 0, (), 0, (), counts, chosen, (), untried=False, placed=placed, targets=targets)
 
 
 def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: bool) -> Iterator[SecondPass]:

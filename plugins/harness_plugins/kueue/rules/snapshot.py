@@ -32,13 +32,15 @@ class Snapshot:
     """The assumptions of one cycle.
 
     Attributes:
+        cycle: the number of the cycle.
         reserved: the reservations so far, which are charged to the quota tree and to the topologies.
         victims: the workloads that this cycle preempts, with their preemptors, by the root of the preemptor's
             tree.
     """
 
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, cycle: int) -> None:
         self._cache = cache
+        self.cycle = cycle
         self.reserved: list[Reservation] = []
         self.victims: dict[int, dict[Workload, Workload]] = {}
         # For each tree, the usage without its victims, with the numbers of reservations and victims by then.
@@ -46,15 +48,12 @@ class Snapshot:
         self._lowers = False  # whether a reservation is negative
         # For each tree, the queues with victims, and who holds their quota when the victims are gone.
         self._left: dict[int, dict[int, Holders]] = {}
-        # For each tree, the victims that are not removed from the copies in `_left` yet.
-        self._holding: dict[int, list[Workload]] = {}
+        # For each tree, how many of the victims are removed from the copies in `_left`.
+        self._removed: dict[int, int] = {}
 
     def preempt(self, victims: Iterable[Workload], preemptor: Workload) -> None:
         """Adds victims of a preemptor. A victim that already had a preemptor gets the new one."""
-        root = preemptor.cluster_queue.root
-        known = self.victims.setdefault(root, {})
-        fresh = [each for each in victims if each not in known]
-        self._holding.setdefault(root, []).extend(fresh)
+        known = self.victims.setdefault(preemptor.cluster_queue.root, {})
         known.update(dict.fromkeys(victims, preemptor))
 
     def reserve(self, workload: Workload, amounts: Amounts, places: Sequence[Placed]) -> None:
@@ -89,13 +88,14 @@ class Snapshot:
 
     def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
         """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
-        cache, left = self._cache, self._left.setdefault(root, {})
-        for victim in self._holding.pop(root, ()):
+        cache, left, victims = self._cache, self._left.setdefault(root, {}), self.victims[root]
+        for victim in islice(victims, self._removed.get(root, 0), None):
             node = victim.cluster_queue.node
             if node not in left:
                 left[node] = Holders(victim.cluster_queue)
                 left[node].become(cache.holders[node])
             left[node].remove_holder(victim)
+        self._removed[root] = len(victims)
         places = [placed for victim in self.gone(root) for placed in victim.placed]
         cache.exchange_holders(left)
         for placed in places:

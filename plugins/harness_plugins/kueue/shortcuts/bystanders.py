@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, final
 
-from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.entry import NO_QUOTA, Entry, Order
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 

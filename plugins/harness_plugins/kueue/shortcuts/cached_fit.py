@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.assignment import FIT, Assignment
+from harness_plugins.kueue.rules.flavor_assigner import FIT, Assignment
 from harness_plugins.kueue.rules.preemption_oracle import available, height
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache

@@ -12,9 +12,9 @@ from typing import final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.admission import reserves
-from harness_plugins.kueue.rules.assignment import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.entry import NO_PREEMPTION_CANDIDATES, NO_QUOTA, why_not
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_oracle import available, height
 from harness_plugins.kueue.rules.topology.workload import WorkloadTopology

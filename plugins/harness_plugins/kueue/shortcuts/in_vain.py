@@ -18,9 +18,9 @@ from typing import final
 from harness.base.units import INT64_MAX
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.admission import reserves
-from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, PENDING_PREEMPTION, Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.lacks import Flavors, Lack, Lacks, Parts, parts_of, take_in

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.assignment import Assignment
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.snapshot import Snapshot
@@ -145,13 +145,7 @@ class KeptNominations:
         return len(marked) - number == len(others) and all(each.workload.evicted for each in others)
 
     def reassign(
-        self,
-        workload: Workload,
-        first: Assignment,
-        cycle: int,
-        snapshot: Snapshot,
-        *,
-        without_victims: bool = False,
+        self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
     ) -> Assignment:
         """Repeats an assignment within the same cycle, with the flavors that were chosen before.
 
@@ -160,22 +154,22 @@ class KeptNominations:
         """
         if not without_victims:
             if snapshot.reserved or workload.asks.reducible:
-                again = self._nominator.reassign(workload, first, cycle, snapshot)
+                again = self._nominator.reassign(workload, first, snapshot)
                 return self._stirs(workload, again)
-            self._nominator.remember(workload, first, cycle)
+            self._nominator.remember(workload, first, snapshot.cycle)
             return first
         queue = workload.cluster_queue
         version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
         question = workload, workload.counts, first.chosen, version, self._states.of(snapshot), gone
         known = self._known_again.get(question)
         if known is not None and self._stands(known[1], queue.root):
-            self._nominator.remember(workload, known[0], cycle)
+            self._nominator.remember(workload, known[0], snapshot.cycle)
             return self._stirs(workload, known[0])
         self._forget_order()
         touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
         touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
         self._oracles.in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
-        found = self._nominator.reassign(workload, first, cycle, snapshot, without_victims=True)
+        found = self._nominator.reassign(workload, first, snapshot, without_victims=True)
         self._oracles.in_vain = unknown
         self._known_again[question] = found, self._order(queue.root, found)
         return self._stirs(workload, found)

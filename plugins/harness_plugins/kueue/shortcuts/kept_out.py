@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import final
 
 from harness_plugins.kueue.rules.admission import kept_for_later
-from harness_plugins.kueue.rules.assignment import FIT, Assignment
 from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, NO_LONGER_FITS
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import FIT, Assignment
 from harness_plugins.kueue.rules.preemption import fits
 from harness_plugins.kueue.rules.preemption_oracle import height
 from harness_plugins.kueue.shortcuts.in_vain import Run
