@@ -207,7 +207,7 @@ def _learn_readiness(before: PodsReady, fresh: PodsReady, copies: Mapping[Worklo
     for old, copy in copies.items():
         was = before._admissions.get(old)
         if was is not None:
-            admission = fresh._admissions[copy] = _Admission(was.left)
+            admission = fresh._admissions[copy] = _Admission(was.left, was.left)
             admission.missing, admission.seen = was.missing, set(was.seen)
             admission.ready, admission.going = was.ready, was.going
             fresh._unready += not was.ready

@@ -146,7 +146,9 @@ def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     world = Cohorts(*manifests, strategies=[TO_FINAL_SHARE])
     world.hold("b", "small").hold("b", "large", cpu=2).hold("b", "safe", priority=9)
     world.hold("lender", "l", cpu=6)
-    small, large = (LocalQueueUsage(name, name, 1, {}, 0, sampled=True) for name in ("small", "large"))
+    small, large = (
+        LocalQueueUsage(name, name, 1, {}, 0, sampled=True, begun=True) for name in ("small", "large")
+    )
     holders = {each.name: each for each in world.holders("b")}
     holders["small"].local_queue, holders["large"].local_queue = small, large
     small.usage = 2.0

@@ -6,6 +6,7 @@ This module measures time and counts timeouts. The policy evicts and queues the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from sys import maxsize
 from typing import NamedTuple, final
@@ -102,6 +103,7 @@ class TimedOut(NamedTuple):
         return figures
 
 
+@dataclass(slots=True)
 class _Admission:
     """A workload from its admission until its quota is released.
 
@@ -115,15 +117,13 @@ class _Admission:
         recovers: whether the pods had been ready and were lost before the replay started.
     """
 
-    __slots__ = ("away", "going", "left", "missing", "ready", "recovers", "seen")
-
-    def __init__(self, pods: int) -> None:
-        self.left = self.missing = pods
-        self.seen: set[int] = set()
-        self.away: set[int] = set()
-        self.ready = False
-        self.going = False
-        self.recovers = False
+    left: int
+    missing: int
+    seen: set[int] = field(default_factory=set)
+    away: set[int] = field(default_factory=set)
+    ready: bool = False
+    going: bool = False
+    recovers: bool = False
 
 
 @final
@@ -149,7 +149,7 @@ class PodsReady:
 
         The timeout starts when the workload is admitted, which is after its admission checks.
         """
-        self._admissions[workload] = _Admission(pods)
+        self._admissions[workload] = _Admission(pods, pods)
         self._unready += 1
         self.deadlines.set(workload, whole_seconds(admitted) + self._settings.timeout)
 

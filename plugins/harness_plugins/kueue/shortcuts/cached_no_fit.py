@@ -48,20 +48,6 @@ class CachedNoFit:
             assignment can succeed only if changed shares now allow the preemption of other queues' workloads.
     """
 
-    __slots__ = (
-        "_checks",
-        "_fails_at",
-        "_generation",
-        "_holds_at",
-        "_no_place",
-        "_queue",
-        "_searches",
-        "_why",
-        "assignment",
-        "refusal",
-        "turn_matters",
-    )
-
     def __init__(
         self,
         assignment: Assignment,

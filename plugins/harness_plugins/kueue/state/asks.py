@@ -60,18 +60,6 @@ class Asks:
         claimed: the devices that the pods claim, or None if there are no claims.
     """
 
-    __slots__ = (
-        "_number",
-        "claimed",
-        "counts",
-        "full",
-        "number",
-        "pod_sets",
-        "present",
-        "reducible",
-        "valid",
-    )
-
     def __init__(
         self,
         pod_sets: tuple[PodSet, ...],

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeAlias, final
 
@@ -83,6 +84,7 @@ def _seconds(time: int) -> float:
 
 
 @final
+@dataclass(eq=False)
 class LocalQueueUsage:
     """The usage of one LocalQueue.
 
@@ -102,31 +104,18 @@ class LocalQueueUsage:
         still: True if further samples would change nothing.
     """
 
-    def __init__(
-        self,
-        name: str,
-        label: str,
-        weight: float,
-        consumed: Mapping[str, int],
-        updated: int,
-        *,
-        sampled: bool,
-        named: bool = True,
-    ) -> None:
-        self.name = name
-        self.named = named
-        self.label = label
-        self.namesakes = False
-        self.weight = weight
-        self.sampled = self.begun = sampled
-        self.consumed = dict(consumed)
-        self.held: dict[str, int] = {}
-        self.updated = updated
-        self.usage = 0.0
-        self.still = False
-
-    def __repr__(self) -> str:
-        return f"<LocalQueueUsage {self.name}: {self.usage}>"
+    name: str
+    label: str
+    weight: float
+    consumed: dict[str, int]
+    updated: int
+    sampled: bool
+    begun: bool
+    named: bool = True
+    namesakes: bool = False
+    held: dict[str, int] = field(default_factory=dict)
+    usage: float = 0.0
+    still: bool = False
 
 
 @final
@@ -232,9 +221,10 @@ class LocalQueueUsages:
             f"{namespace}/{name}",
             f"{namespace}/{name}" if self._by_namespace else name,
             float(local.weight) if local else 1.0,
-            local.consumed if local and sampled and self._half_life else {},
+            dict(local.consumed) if local and sampled and self._half_life else {},
             self._now - (self._now - self._began) % self._interval,
             sampled=sampled,
+            begun=sampled,
             named=local is not None,
         )
         self._count(local_queue)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, final
+from dataclasses import dataclass, field
+from typing import NamedTuple, final
 
-from harness.models.told import NOTHING_TOLD
+from harness.models.told import NOTHING_TOLD, Told
+from harness.policy import Job
 from harness_plugins.kueue.state.amounts import Amounts
-
-if TYPE_CHECKING:
-    from harness.policy import Job
-    from harness_plugins.kueue.state.asks import Asks
-    from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-    from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
-    from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.asks import Asks
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
+from harness_plugins.kueue.state.topology.flavors import Placed
 
 Rank = tuple[bool, int, int, str]
 
@@ -78,6 +77,7 @@ class EquivalenceClass:
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class QueuePlace:
     """The place of a workload in the pending queue of its ClusterQueue.
 
@@ -89,18 +89,15 @@ class QueuePlace:
         told: the reasons that were recorded for failed attempts since the workload was queued.
     """
 
-    __slots__ = ("equivalence_class", "last_assignment", "namespace_mismatch", "ticket", "told")
-
-    equivalence_class: EquivalenceClass
-
-    def __init__(self) -> None:
-        self.ticket = 0
-        self.last_assignment: LastAssignment | None = None
-        self.namespace_mismatch = False
-        self.told = NOTHING_TOLD
+    ticket: int = 0
+    equivalence_class: EquivalenceClass = field(init=False)
+    last_assignment: LastAssignment | None = None
+    namespace_mismatch: bool = False
+    told: Told = NOTHING_TOLD
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class Workload:
     """A workload that is pending or holds quota.
 
@@ -130,61 +127,34 @@ class Workload:
         ended: the number of finished pods in each pod set, or () until the first pod finishes.
     """
 
-    __slots__ = (
-        "admission",
-        "admissions",
-        "asks",
-        "cluster_queue",
-        "counts",
-        "created",
-        "ended",
-        "evicted",
-        "has_quota",
-        "held_back",
-        "job",
-        "local_queue",
-        "name",
-        "place",
-        "placed",
-        "priority",
-        "rank",
-        "reserved",
-        "spared",
-        "timestamp",
-        "uid",
-        "unhealthy",
-        "usage",
-        "uses",
-        "wanted",
-    )
+    name: str
+    uid: str
+    priority: int
+    created: int
+    timestamp: int = field(init=False)
+    job: Job = field(init=False)  # these three are set on submission
+    asks: Asks = field(init=False)
+    counts: tuple[int, ...] = field(init=False)
+    cluster_queue: ClusterQueueState = field(init=False)  # set on submission, or with the quota
+    local_queue: LocalQueueUsage | None = None
+    place: QueuePlace = field(default_factory=QueuePlace)
+    has_quota: bool = False
+    usage: Amounts = ()
+    uses: int = 0
+    placed: tuple[Placed, ...] = ()
+    unhealthy: str = ""
+    reserved: int = 0
+    evicted: bool = False
+    spared: bool = False
+    held_back: str = ""
+    rank: Rank = (True, 0, 0, "")
+    admission: Admission | None = None
+    admissions: int = 0
+    wanted: tuple[int, ...] = ()
+    ended: tuple[int, ...] = ()
 
-    job: Job  # these three are set on submission, so a workload that only holds quota does not have them
-    asks: Asks
-    counts: tuple[int, ...]
-    cluster_queue: ClusterQueueState  # set when the workload is submitted or gets quota
-
-    def __init__(self, name: str, uid: str, priority: int, created: int) -> None:
-        self.name = name
-        self.uid = uid
-        self.priority = priority
-        self.created = created
-        self.timestamp = created
-        self.local_queue: LocalQueueUsage | None = None
-        self.place = QueuePlace()
-        self.has_quota = False
-        self.usage: Amounts = ()
-        self.uses = 0
-        self.placed: tuple[Placed, ...] = ()
-        self.unhealthy = ""
-        self.reserved = 0
-        self.evicted = False
-        self.spared = False
-        self.held_back = ""
-        self.rank: Rank = (True, 0, 0, "")
-        self.admission: Admission | None = None
-        self.admissions = 0
-        self.wanted: tuple[int, ...] = ()
-        self.ended: tuple[int, ...] = ()
+    def __post_init__(self) -> None:
+        self.timestamp = self.created
 
     def __repr__(self) -> str:
         return f"<Workload {self.name}>"
