@@ -130,9 +130,9 @@ def _no_freeable() -> None:
     name = "_freeable"
     freeable = getattr(no_targets.FairReasons, name)
 
-    def again(self: Any, *args: Any) -> Any:
+    def again(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._known = [(-1, {})] * len(self._known)
-        return freeable(self, *args)
+        return freeable(self, *args, **kwargs)
 
     setattr(no_targets.FairReasons, name, again)
 
