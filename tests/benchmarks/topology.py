@@ -18,8 +18,12 @@ from harness.engine.events import NullRecorder
 from harness.plugins import load
 from harness.policy import Arrival, Job, PodSet
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
-from harness_plugins.kueue.rules.topology.placement import PodSetRequest, suitable_leaves
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopologies, WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import (
+    PodSetRequest,
+    WorkloadTopologies,
+    WorkloadTopology,
+    suitable_leaves,
+)
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 

@@ -28,8 +28,7 @@ from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
 from harness_plugins.kueue.rules.nomination import Fit
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
-from harness_plugins.kueue.rules.topology.placement import suitable_leaves
-from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopologies
+from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopologies, suitable_leaves
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue

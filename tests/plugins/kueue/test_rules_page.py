@@ -22,7 +22,6 @@ ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not li
 APART = {
     "rules.impossible",  # Kueue lets such jobs wait for ever
     "rules.topology.search",  # steps of rules that are named
-    "rules.topology.workload",
 }
 
 READ_ELSEWHERE = {"kueue": {"newer_than"}, "elastic_quota": {"rejected_by"}}

@@ -29,8 +29,7 @@ from harness_plugins.kueue.rules.preemption import (
 )
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.rules.topology.capacity import Capacity
-from harness_plugins.kueue.rules.topology.placement import PodSetRequest
-from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import PodSetRequest, Topologies, WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
@@ -189,7 +188,7 @@ class Refusals:
         assignment = entry.assignment
         if self._topologies is None or len(assignment.chosen) != len(offers):
             return ""
-        asked = self._topologies.asked(offers, assignment.chosen, assignment.counts)
+        asked = self._topologies(offers, assignment.chosen, assignment.counts)
         return "" if asked is None else _room_in_words(asked)
 
 

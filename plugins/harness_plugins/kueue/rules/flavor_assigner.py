@@ -26,7 +26,7 @@ from harness_plugins.kueue.rules.fungibility import (
 from harness_plugins.kueue.rules.preemption import Target, remove, restore
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
-from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed, without
@@ -180,7 +180,7 @@ class Assigner:
         """
         if assignment.mode == NO_FIT:
             return assignment, None
-        asked = topologies.asked(offers, assignment.chosen, assignment.counts)
+        asked = topologies(offers, assignment.chosen, assignment.counts)
         if asked is None:
             return assignment._replace(mode=NO_FIT), None
         lacks_place = assignment.mode == FIT

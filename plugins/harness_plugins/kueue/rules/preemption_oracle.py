@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias, final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState

@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_oracle import available, height
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.shortcuts.no_targets import NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache

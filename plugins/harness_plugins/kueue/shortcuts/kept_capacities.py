@@ -7,13 +7,12 @@ later changes are applied leaf by leaf.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity
-from harness_plugins.kueue.rules.topology.request import Wanted
-from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
+from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, PodsToPlace
+from harness_plugins.kueue.state.topology.tree import PODS, TopologyTree
 
 _MOST = 256
 """The maximum number of requests to cache. Each has two numbers per domain."""
@@ -29,23 +28,12 @@ class _Kept:
 
     __slots__ = ("_above", "_asked", "_room", "_suitable", "_tree", "_wanted", "pods", "slices", "version")
 
-    def __init__(
-        self,
-        tree: TopologyTree,
-        room: Room,
-        wanted: Wanted,
-        worker: Mapping[str, int],
-        suitable: Sequence[bool] | None,
-        figures: Capacity,
-    ) -> None:
-        self._tree = tree
-        self._room = room
-        self._wanted = wanted
+    def __init__(self, pods: PodsToPlace, figures: Capacity) -> None:
+        self._tree, self._room, self._wanted, worker, _, self._suitable = pods
         self._asked = [*((resource, amount) for resource, amount in worker.items() if amount), (PODS, 1)]
-        self._suitable = suitable
         self.pods = list(figures.pods)
         self.slices = list(figures.slices)
-        self.version = room.version
+        self.version = pods.room.version
 
     def refresh(self, leaves: Sequence[int]) -> None:
         self.version = self._room.version
@@ -99,25 +87,18 @@ class KeptCapacities:
         self._capacities = capacities
         self._known: Memo[_Key, _Kept] = Memo(_MOST)
 
-    def __call__(
-        self,
-        tree: TopologyTree,
-        room: Room,
-        wanted: Wanted,
-        worker: Mapping[str, int],
-        leader: Mapping[str, int] | None,
-        suitable: Sequence[bool] | None,
-    ) -> Capacity:
+    def __call__(self, pods: PodsToPlace) -> Capacity:
         """Returns the capacity of each domain for a pod set."""
+        tree, room, wanted, worker, leader, suitable = pods
         if leader is not None or not room.lasts:
-            return self._capacities(tree, room, wanted, worker, leader, suitable)
+            return self._capacities(pods)
         inner = tuple(wanted.inner.items())
         key = tree, tuple(worker.items()), wanted.slice_level, wanted.size, inner, suitable
         kept = self._known.get(key)
         changed = None if kept is None else room.changed_since(kept.version)
         if kept is None or changed is None:
-            figures = self._capacities(tree, room, wanted, worker, leader, suitable)
-            self._known[key] = _Kept(tree, room, wanted, worker, suitable, figures)
+            figures = self._capacities(pods)
+            self._known[key] = _Kept(pods, figures)
             return figures
         if changed:
             kept.refresh(changed)

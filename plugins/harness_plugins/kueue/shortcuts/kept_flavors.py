@@ -11,11 +11,11 @@ from typing import final
 from harness.base.memo import Memo
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer, restrictions
-from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
-from harness_plugins.kueue.rules.topology.workload import Topologies, WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies, WorkloadTopology
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.tree import TopologyTree
+from harness_plugins.kueue.state.workload import Chosen
 
 
 @final
@@ -42,18 +42,17 @@ class KeptTopologies:
     def __init__(self, topologies: Topologies) -> None:
         self._topologies = topologies
         self._known: Memo[
-            tuple[tuple[PodSetOffer, ...], tuple[tuple[int, ...], ...], tuple[int, ...]],
-            tuple[WorkloadTopology | None],
+            tuple[tuple[PodSetOffer, ...], Chosen, tuple[int, ...]], tuple[WorkloadTopology | None]
         ] = Memo()
 
-    def asked(
-        self, offers: tuple[PodSetOffer, ...], chosen: tuple[tuple[int, ...], ...], counts: tuple[int, ...]
+    def __call__(
+        self, offers: tuple[PodSetOffer, ...], chosen: Chosen, counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
-        """Returns the topology request of a workload, or None under the conditions of `Topologies.asked`."""
+        """Returns the topology request of a workload. See `WorkloadTopologies`."""
         key = offers, chosen, counts
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = (self._topologies.asked(*key),)
+            found = self._known[key] = (self._topologies(*key),)
         return found[0]
 
 

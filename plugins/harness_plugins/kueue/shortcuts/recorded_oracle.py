@@ -7,7 +7,7 @@ from typing import final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
-from harness_plugins.kueue.rules.topology.workload import WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed

@@ -19,8 +19,7 @@ from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.rules.nomination import Nominates, Nominator
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle
 from harness_plugins.kueue.rules.topology.capacity import Capacities
-from harness_plugins.kueue.rules.topology.placement import SuitableLeaves
-from harness_plugins.kueue.rules.topology.workload import Topologies
+from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies
 from harness_plugins.kueue.shortcuts.bystanders import Bystanders
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
@@ -83,7 +82,7 @@ class Shortcuts:
         return KeptOffers(offers) if self._on else offers
 
     def topologies(self, topologies: Topologies) -> Topologies:
-        """Returns an object that finds the topology requests of workloads."""
+        """Returns a function that finds the topology requests of workloads."""
         return KeptTopologies(topologies) if self._on else topologies
 
     def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from harness.cluster.kinds.topology import Topology
 from harness.cluster.model import Node, ResourceFlavor, frozen
-from harness_plugins.kueue.rules.topology.capacity import capacity_of
+from harness_plugins.kueue.rules.topology.capacity import PodsToPlace, capacity_of
 from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.state.topology.tree import Room, TopologyTree
@@ -51,8 +51,8 @@ def test_what_is_kept_is_what_counting_again_gives(
         for leaf, resource, amount in some:
             room.take(leaf, {resource: amount}, 1 if amount > 0 else -1)
         for wanted, worker, suitable in asked:
-            question = (TREE, room, wanted, worker, None, suitable)
-            found, again = kept(*question), capacity_of(*question)
+            pods = PodsToPlace(TREE, room, wanted, worker, None, suitable)
+            found, again = kept(pods), capacity_of(pods)
             for name in ("pods", "pods_with", "slices", "slices_with", "leaders"):
                 assert getattr(found, name) == getattr(again, name), name
             found.pods[0] = found.slices[0] = found.leaders[0] = 99

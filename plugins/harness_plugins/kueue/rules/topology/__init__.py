@@ -7,4 +7,5 @@ The rules follow KEP 2724 of Kueue and recorded results of its placement. Each s
 - `capacity` counts how many pods each domain could take.
 - `search` chooses among the domains.
 - `placement` places the pod sets of a workload one by one.
+- `replacement` does so for the pods of a failed node.
 """

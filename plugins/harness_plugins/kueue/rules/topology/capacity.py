@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
@@ -30,23 +30,10 @@ class Capacity:
         )
 
 
-Capacities: TypeAlias = Callable[
-    [TopologyTree, Room, Wanted, Mapping[str, int], Mapping[str, int] | None, Sequence[bool] | None], Capacity
-]
-"""See `capacity_of`."""
+class PodsToPlace(NamedTuple):
+    """The pods of a pod set, and the place where they could go.
 
-
-def capacity_of(
-    tree: TopologyTree,
-    room: Room,
-    wanted: Wanted,
-    worker: Mapping[str, int],
-    leader: Mapping[str, int] | None,
-    suitable: Sequence[bool] | None,
-) -> Capacity:
-    """Returns the capacity of each domain for a pod set.
-
-    Args:
+    Attributes:
         tree: the topology domains.
         room: the free capacity of the leaves.
         wanted: the kind of place that the pod set requests.
@@ -54,6 +41,22 @@ def capacity_of(
         leader: the requests of the leader, or None if there is no leader.
         suitable: the leaves on which the pods can run, or None for all leaves.
     """
+
+    tree: TopologyTree
+    room: Room
+    wanted: Wanted
+    worker: Mapping[str, int]
+    leader: Mapping[str, int] | None
+    suitable: Sequence[bool] | None
+
+
+Capacities: TypeAlias = Callable[[PodsToPlace], Capacity]
+"""See `capacity_of`."""
+
+
+def capacity_of(pods: PodsToPlace) -> Capacity:
+    """Returns the capacity of each domain for a pod set."""
+    tree, room, wanted, worker, leader, suitable = pods
     figures = Capacity(len(tree.values))
     first, end = tree.leaves.start, tree.leaves.stop
     alone = _fits(room, worker, {}, len(tree.leaves))

@@ -9,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from harness.models.cluster import TopologyRequest
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.topology.placement import PodSetRequest, groups_of, place, suitable_leaves
+from harness_plugins.kueue.rules.topology.placement import (
+    IMPLIED,
+    PodSetRequest,
+    groups_of,
+    place,
+    suitable_leaves,
+)
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, in_flavor
 from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
-
-_IMPLIED = TopologyRequest()
 
 
 class Replacement(NamedTuple):
@@ -44,7 +47,7 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
         mixed: whether the `TASProfileMixed` gate is on.
     """
     asked = [
-        PodSetRequest(each.pod_set, each.on(node), each.pod_set.topology or _IMPLIED)
+        PodSetRequest(each.pod_set, each.on(node), each.pod_set.topology or IMPLIED)
         for each in placed
         if each.on(node)
     ]
