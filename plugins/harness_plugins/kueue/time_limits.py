@@ -14,7 +14,7 @@ from typing import final
 
 from harness.policy import Preempt, Reject, Wake
 from harness_plugins.kueue.executions import Executions
-from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED, ExecutionTimes
+from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady, Terms
 from harness_plugins.kueue.state.workload import Workload
@@ -54,7 +54,7 @@ class TimeLimits:
         self._deactivated: dict[Workload, str] = {}
         self.active = pods_ready is not None
         self.backoffs = Terms()
-        self._terms: list[Terms | ExecutionTimes] = [self.backoffs, self._times]
+        self._terms = [self.backoffs, self._times.terms]
         if pods_ready is not None:
             self._terms.insert(0, pods_ready.deadlines)
 
@@ -103,7 +103,7 @@ class TimeLimits:
     def are_due(self, now: int) -> bool:
         """Returns True if `enforce` may yield decisions now, which is rare."""
         pods_ready = self._pods_ready
-        if self._times.first <= now or self.backoffs.first <= now:
+        if self._times.terms.first <= now or self.backoffs.first <= now:
             return True
         if pods_ready is not None and pods_ready.deadlines.first <= now:
             return True

@@ -8,11 +8,9 @@ deactivates the workloads.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
-from sys import maxsize
 from typing import final
 
-from harness_plugins.kueue.rules.wait_for_pods_ready import whole_seconds
+from harness_plugins.kueue.rules.wait_for_pods_ready import Terms, whole_seconds
 from harness_plugins.kueue.state.workload import Workload
 
 EXCEEDED = "DeactivatedDueToMaximumExecutionTimeExceeded"
@@ -23,34 +21,31 @@ class ExecutionTimes:
     """The workloads with a time limit, with their remaining time and the start of their admission.
 
     Attributes:
-        first: the earliest time at which a workload could reach its limit.
+        terms: the admitted workloads, with the times at which they reach their limits.
         going: the workloads that were evicted and whose quota was not released yet.
         over: the workloads that reached their limit during their last admission.
-        woken: the last wake-up time that was requested.
     """
 
     def __init__(self) -> None:
         self._left: dict[Workload, int] = {}
         self._since: dict[Workload, int] = {}
+        self.terms = Terms()
         self.going: set[Workload] = set()
         self.over: set[Workload] = set()
-        self._due: list[tuple[int, str, int, Workload]] = []
-        self._serial = 0
-        self.first = maxsize
-        self.woken = -1
 
     def limit(self, workload: Workload, left: int) -> None:
         """Limits how long a workload can stay admitted, in microseconds."""
         self._left[workload] = left
 
     def admitted(self, workload: Workload, at: int) -> None:
-        """Records that a workload is admitted at `at`, which can be later because of admission checks."""
+        """Records that a workload is admitted at `at`, which can be later because of admission checks.
+
+        The time of the admission counts in whole seconds.
+        """
         if workload in self._left:
             self._since[workload] = at
             self.over.discard(workload)
-            self._serial += 1
-            heappush(self._due, (self._end(workload), workload.name, self._serial, workload))
-            self.first = self._due[0][0]
+            self.terms.set(workload, max(at, whole_seconds(at) + self._left[workload]))
 
     def told_to_go(self, workload: Workload, now: int) -> None:
         """Records an eviction. The workload stays admitted unless it was waiting for admission checks."""
@@ -59,6 +54,7 @@ class ExecutionTimes:
             return
         if since > now:
             del self._since[workload]
+            self.terms.drop(workload)
         else:
             self.going.add(workload)
 
@@ -68,6 +64,7 @@ class ExecutionTimes:
         If no time remains, the workload counts as deactivated (upstream's SyncAdmittedCondition).
         """
         self.going.discard(workload)
+        self.terms.drop(workload)
         since = self._since.pop(workload, None)
         if since is not None:
             passed = whole_seconds(now - whole_seconds(since))
@@ -80,31 +77,16 @@ class ExecutionTimes:
 
         This includes evicted workloads that still hold quota, because they stay admitted.
         """
-        while self._due and self._due[0][0] <= now:
-            workload = heappop(self._due)[3]
-            if workload in self._since and self._end(workload) <= now:
-                del self._since[workload]
-                self._left[workload] = 0
-                self.over.add(workload)
-                yield workload
-        self.first = self._due[0][0] if self._due else maxsize
+        for workload in self.terms.due(now):
+            del self._since[workload]
+            self._left[workload] = 0
+            self.over.add(workload)
+            yield workload
 
     def forget(self, workload: Workload) -> None:
         """Removes a workload that is finished."""
         if self._left.pop(workload, None) is not None:
             self._since.pop(workload, None)
+            self.terms.drop(workload)
             self.going.discard(workload)
             self.over.discard(workload)
-
-    def next_wake(self, now: int) -> int | None:
-        """Returns the next wake-up time to request, or None if there is none or it was already requested."""
-        term = self._due[0][0] if self._due else None
-        if term is None or now < self.woken <= term:
-            return None
-        self.woken = max(now + 1, term)
-        return self.woken
-
-    def _end(self, workload: Workload) -> int:
-        """Returns when a workload reaches its limit. Its admission time counts in whole seconds."""
-        since = self._since[workload]
-        return max(since, whole_seconds(since) + self._left[workload])

@@ -74,8 +74,8 @@ class Terms:
         at = self.next()
         if at is None or now < self.woken <= at:
             return None
-        self.woken = at
-        return at
+        self.woken = max(now + 1, at)
+        return self.woken
 
     def _settle(self) -> None:
         self.first = self._due[0][0] if self._due else maxsize
