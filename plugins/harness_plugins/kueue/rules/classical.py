@@ -207,10 +207,7 @@ def _below(
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
-    """Returns True if the queue uses less than its nominal quota of every needed resource.
-
-    The incoming workload is not counted.
-    """
+    """Returns True if the queue now uses less than its nominal quota of every needed resource."""
     first = incoming.queue.node * tree.width
     return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
 

@@ -8,7 +8,7 @@ Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias, final
@@ -82,7 +82,7 @@ class FlavorOffers:
         self._gates = gates
         self._counted = counting_of(cluster, gates)
         self._suits: dict[ClusterQueueState, Suiting] = {}
-        self._uncovered = any if gates.rules.zero_needs_no_quota else _is_left
+        self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         """Returns what a queue offers to each pod set of a job."""
@@ -92,9 +92,7 @@ class FlavorOffers:
         mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
         return tuple(
-            self._pod_set_offer(
-                pod_set, wanted, [asks.pod_sets[mate] for mate in together], together, queue.spec, suits
-            )
+            self._pod_set_offer(pod_set, wanted, [asks.pod_sets[mate] for mate in together], together, suits)
             for pod_set, wanted, together in zip(asks.pod_sets, requests, mates, strict=True)
         )
 
@@ -104,7 +102,6 @@ class FlavorOffers:
         requests: Mapping[str, int],
         members: Sequence[PodSet],
         mates: tuple[int, ...],
-        queue: ClusterQueue,
         suits: Suiting,
     ) -> PodSetOffer:
         if not requests:  # its mates determine its flavor
@@ -112,32 +109,27 @@ class FlavorOffers:
             requests = {each: 0 for member in members for each in member.requests if each in requests}
         groups = []
         left = dict(requests)
-        for group in queue.resource_groups:
+        for group in suits.queue.resource_groups:
             resources = tuple(resource for resource in left if resource in group.covered_resources)
             if resources:
                 flavors = tuple(quotas.flavor for quotas in group.flavors)
                 cells = [
-                    self._cells(flavor, resources, group, members or (pod_set,), suits) for flavor in flavors
+                    self._cells(flavor, resources)
+                    if all(suits.suits(each, flavor, group) for each in members or (pod_set,))
+                    else None
+                    for flavor in flavors
                 ]
                 amounts = tuple(left.pop(resource) for resource in resources)
                 groups.append(GroupOffer(resources, amounts, flavors, tuple(cells)))
-        covered = not self._uncovered(left.values())
-        return PodSetOffer(pod_set, covered, tuple(groups), suits.places(pod_set), mates)
+        # Before PR 8241, a request of 0 that no group covers made the pod set fail, too.
+        uncovered = any(left.values()) if self._zero_needs_no_quota else bool(left)
+        return PodSetOffer(pod_set, not uncovered, tuple(groups), suits.places(pod_set), mates)
 
-    def _cells(
-        self,
-        flavor: str,
-        resources: tuple[str, ...],
-        group: ResourceGroup,
-        members: Sequence[PodSet],
-        suits: Suiting,
-    ) -> tuple[int, ...] | None:
-        """Returns the flavor-resources of a flavor, or None if it does not suit all members."""
+    def _cells(self, flavor: str, resources: tuple[str, ...]) -> tuple[int, ...] | None:
+        """Returns the flavor-resources of a flavor, or None if it lacks quota for one of the resources."""
         numbers = [self._tree.cell(flavor, resource) for resource in resources]
         present = tuple(number for number in numbers if number is not None)
-        if len(present) < len(numbers) or not all(suits.suits(each, flavor, group) for each in members):
-            return None
-        return present
+        return present if len(present) == len(numbers) else None
 
 
 Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
@@ -164,11 +156,6 @@ def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mappi
     if any(PODS in group.covered_resources for group in queue.resource_groups):
         return [{**requests, PODS: 1} for requests in found]
     return found
-
-
-def _is_left(amounts: Collection[int]) -> bool:
-    """Returns True if a queue does not cover some request, even a request of 0 (before PR 8241)."""
-    return bool(amounts)
 
 
 @final

@@ -47,7 +47,7 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
     """
     preferred = preference_of(fungibility, gates)
     if not gates.flavor_fungibility:
-        return Scan(preferred, stands_better, fits, goes_on=False)
+        return Scan(preferred, _better_mode, lambda quality: quality[0] == FITS, goes_on=False)
     return Scan(preferred, preferred, partial(good_enough, fungibility), goes_on=True)
 
 
@@ -76,10 +76,10 @@ def mode_first(left: Quality, right: Quality) -> bool:
     return mode > other_mode if mode != other_mode else borrowing < other_borrowing
 
 
-def borrowing_first(left: Quality, right: Quality) -> bool:
+def borrowing_first(left: Quality, right: Quality, unusable: int = NO_CANDIDATES) -> bool:
     """Implements PreemptionOverBorrowing: prefers fewer borrowing levels among usable flavors."""
     (mode, borrowing), (other_mode, other_borrowing) = left, right
-    if mode != other_mode and min(mode, other_mode) <= NO_CANDIDATES:
+    if mode != other_mode and min(mode, other_mode) <= unusable:
         return mode > other_mode
     return borrowing < other_borrowing if borrowing != other_borrowing else mode > other_mode
 
@@ -89,20 +89,11 @@ def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
 
     In these releases, a flavor without preemption candidates can also be preferred because it borrows less.
     """
-    (mode, borrowing), (other_mode, other_borrowing) = left, right
-    if mode != other_mode and min(mode, other_mode) == NOTHING_FITS:
-        return mode > other_mode
-    return borrowing < other_borrowing if borrowing != other_borrowing else mode > other_mode
+    return borrowing_first(left, right, NOTHING_FITS)
 
 
-def stands_better(left: Quality, right: Quality) -> bool:
-    """Returns True if the first quality has the better mode, regardless of borrowing."""
+def _better_mode(left: Quality, right: Quality) -> bool:
     return left[0] > right[0]
-
-
-def fits(quality: Quality) -> bool:
-    """Returns True if a flavor fits."""
-    return quality[0] == FITS
 
 
 def good_enough(fungibility: FlavorFungibility, quality: Quality) -> bool:

@@ -110,8 +110,8 @@ class Cache:
                 for cell, amount in usage:
                     total[cell] = total.get(cell, 0) + amount * count
             tree.charge(node, sorted(total.items()))
-            if holders.workloads and holders.queue.usable:
-                insort(self.holding[holders.queue.above], holders.queue, key=_NUMBER)
+            if holders.workloads:
+                self._list(holders.queue)
 
     def holding_below(self, node: int) -> list[ClusterQueueState]:
         """Returns the usable queues below a cohort that have a preemption candidate, by number."""
@@ -203,18 +203,28 @@ class Cache:
         """Adds a workload to the holders of its queue without changing the usage."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
-        if not holders.workloads and queue.usable and not workload.spared:
-            insort(self.holding[queue.above], queue, key=_NUMBER)
+        had = bool(holders.workloads)
         holders.add_holder(workload)
+        if had != bool(holders.workloads):
+            self._list(queue)
 
     def remove_holder(self, workload: Workload) -> None:
         """Removes a workload from the holders of its queue without changing the usage."""
         queue = workload.cluster_queue
         holders = self.holders[queue.node]
+        had = bool(holders.workloads)
         holders.remove_holder(workload)
-        if not holders.workloads and queue.usable and not workload.spared:
+        if had != bool(holders.workloads):
+            self._list(queue)
+
+    def _list(self, queue: ClusterQueueState) -> None:
+        """Updates `holding` after a queue got its first candidate or lost its last one."""
+        if queue.usable:
             holding = self.holding[queue.above]
-            del holding[bisect_left(holding, queue.number, key=_NUMBER)]
+            if self.holders[queue.node].workloads:
+                insort(holding, queue, key=_NUMBER)
+            else:
+                del holding[bisect_left(holding, queue.number, key=_NUMBER)]
 
     def exchange_holders(self, others: dict[int, Holders]) -> None:
         """Exchanges the holders of some queues for others without changing the usage.
@@ -225,12 +235,8 @@ class Cache:
         for node, holders in others.items():
             before, queue = self.holders[node], holders.queue
             self.holders[node], others[node] = holders, before
-            if queue.usable and bool(before.workloads) != bool(holders.workloads):
-                holding = self.holding[queue.above]
-                if holders.workloads:
-                    insort(holding, queue, key=_NUMBER)
-                else:
-                    del holding[bisect_left(holding, queue.number, key=_NUMBER)]
+            if bool(before.workloads) != bool(holders.workloads):
+                self._list(queue)
 
     def reorder(self, queue: ClusterQueueState) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same."""

@@ -152,12 +152,7 @@ def _broken(
 
 def _domain(tree: TopologyTree, leaf: int, level: str) -> range:
     """Returns the leaves of the domain that contains a leaf at a level. They are adjacent when sorted."""
-    depth = tree.levels.index(level) + 1
-    first = tree.leaves.start
+    depth, first = tree.levels.index(level) + 1, tree.leaves.start
     values = tree.values[first + leaf][:depth]
-    begin = end = leaf
-    while begin > 0 and tree.values[first + begin - 1][:depth] == values:
-        begin -= 1
-    while end + 1 < len(tree.leaves) and tree.values[first + end + 1][:depth] == values:
-        end += 1
-    return range(begin, end + 1)
+    within = [each - first for each in tree.leaves if tree.values[each][:depth] == values]
+    return range(within[0], within[-1] + 1)
