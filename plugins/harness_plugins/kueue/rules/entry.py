@@ -68,12 +68,12 @@ PENDING = "Pending the preemption of its targets"
 LIMITED = "Preempting its targets would exceed the preemption rate limit of their queue (preview)"
 DEFERRED = "It fits after the targets of other workloads are gone"
 
-_NO_PLACE = "no place"
+NO_PLACE = "no place"
 
 
 def why_not(assignment: Assignment, reason: str) -> str:
-    """Returns the reason of a failure, or `_NO_PLACE` if there is enough quota but no place in a topology."""
-    return _NO_PLACE if assignment.lacks_place else reason
+    """Returns the reason of a failure, or `NO_PLACE` if there is enough quota but no place in a topology."""
+    return NO_PLACE if assignment.lacks_place else reason
 
 
 class Admitted(NamedTuple):

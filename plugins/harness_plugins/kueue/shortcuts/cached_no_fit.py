@@ -123,7 +123,6 @@ class CachedNoFits:
         topologies: TopologyFlavors | None,
     ) -> None:
         self._cache = cache
-        self._pending = pending
         self._reasons = reasons
         self._topologies = topologies
         self._known: Memo[str, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
@@ -169,22 +168,23 @@ class CachedNoFits:
                 assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
 
-    def futile(self, workload: Workload) -> tuple[Assignment, bool] | None:
+    def futile(self, workload: Workload, pending: PendingQueue) -> tuple[Assignment, bool] | None:
         """Returns the assignment of a futile head, and whether the head reserves quota when it is served.
 
         Returns None if serving the head may have other effects than making its class inadmissible.
         """
-        place, number = workload.place, workload.cluster_queue.number
+        place, queue = workload.place, pending.queue
         no_fit = self._known.get(place.equivalence_class.key)
         if no_fit is None or no_fit.refusal != place.told.last or not self._by_class:
             return None
-        pending = self._pending[number]
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None:
             return None
-        if not no_fit.still(self._cache, self._reasons, self.version(workload.cluster_queue)):
+        if not no_fit.still(self._cache, self._reasons, self.version(queue)):
             return None
         assignment = no_fit.assignment
-        return assignment, assignment.mode != NO_FIT and self._reserves[number][pending.preemptor is workload]
+        if assignment.mode == NO_FIT:
+            return assignment, False
+        return assignment, self._reserves[queue.number][pending.preemptor is workload]
 
 
 def _why_all_fail(searches: list[Incoming], reasons: Reasons) -> list[NoTargets] | None:

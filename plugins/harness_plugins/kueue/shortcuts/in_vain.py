@@ -18,7 +18,7 @@ from typing import final
 from harness.base.units import INT64_MAX
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.admission import reserves
-from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, PENDING_PREEMPTION, Entry
+from harness_plugins.kueue.rules.entry import NO_PLACE, NO_PREEMPTION_CANDIDATES, NO_QUOTA, Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
@@ -32,13 +32,15 @@ from harness_plugins.kueue.state.workload import Workload
 
 _TICKET = itemgetter(3)
 
-_NEVER_FUTILE = FAILED_AFTER_NOMINATION, PENDING_PREEMPTION
-"""How the reasons of heads begin that fit, or that found targets, at their last turn."""
+_FUTILE = frozenset((NO_QUOTA, NO_PREEMPTION_CANDIDATES, NO_PLACE))
+"""The reasons that futile heads were refused for."""
 
 _FEW = 4
 """If a queue has fewer classes, looking up each class costs less than comparing requests."""
 
 _NOT_COUNTED = -1, 0, 0
+
+_NO_LACKS: Mapping[int, Lack] = {}
 
 _NO_REQUEST = -1, INT64_MAX + 1
 """The bounds of the requests in reach before any request was tried."""
@@ -53,56 +55,57 @@ class Run:
         parts: the smallest and the largest requests of the heads. It is empty if they are not known.
         reserves: whether a head may reserve quota that later entries then cannot use.
         assignment: the assignment of a single head, or None if it is not known.
-        places: the entries of the heads in their queue, including heads that were already skipped.
-        lacks: the quota that each head lacks, by the head's number in its queue. It is empty if there is a
-            single head.
+        head: the first head that is left.
+        places: the entries of the heads in their queue, including heads that were already skipped. It is
+            empty if there is a single head, like `lacks`.
+        lacks: the quota that each head lacks, by the head's number in its queue.
     """
 
-    __slots__ = ("assignment", "lacks", "number", "parts", "pending", "places", "reserves")
+    __slots__ = ("assignment", "head", "lacks", "number", "parts", "pending", "places", "reserves")
 
     def __init__(
         self,
         pending: PendingQueue,
-        places: Sequence[Place],
-        lacks: Mapping[int, Lack],
+        head: Workload,
         parts: Parts,
         *,
         reserves: bool,
+        places: Sequence[Place] = (),
+        lacks: Mapping[int, Lack] = _NO_LACKS,
         assignment: Assignment | None = None,
     ) -> None:
         self.assignment = assignment
         self.pending = pending
-        self.number = len(places)
+        self.head = head
+        self.number = len(places) or 1
         self.places = places
         self.lacks = lacks
         self.parts = parts
         self.reserves = reserves
 
     @property
-    def head(self) -> Workload:
-        """The first head that is left."""
-        return self.places[len(self.places) - self.number][4]
-
-    @property
     def last(self) -> tuple[int, int, str]:
         """The negated priority, queue order time and UID of the last head."""
-        return self.places[-1][:3]
+        head = self.head
+        return self.places[-1][:3] if self.places else (-head.priority, head.timestamp, head.uid)
 
     def first(self, number: int) -> Run:
         """Returns a run that consists of the first `number` heads that are left."""
         at = len(self.places) - self.number
         some = self.places[at : at + number]
         lacks = [self.lacks[each[3]] for each in some]
-        return Run(self.pending, some, self.lacks, parts_of(lacks), reserves=self.reserves)
+        return Run(self.pending, some[0][4], parts_of(lacks), reserves=self.reserves, places=some)
 
     def pass_over(self, number: int) -> None:
         """Marks the first `number` heads and their classes as inadmissible."""
-        at = len(self.places) - self.number
         self.number -= number
-        if len(self.places) == 1:
-            self.pending.set_class_inadmissible(self.places[0][5])
-        else:
-            self.pending.set_ahead_inadmissible(self.places[at : at + number])
+        if not self.places:
+            self.pending.set_class_inadmissible(self.head.place.equivalence_class)
+            return
+        end = len(self.places) - self.number
+        self.pending.set_ahead_inadmissible(self.places[end - number : end])
+        if self.number:
+            self.head = self.places[end][4]
 
 
 @final
@@ -189,11 +192,13 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
-        last = head.place.told.last
-        if not isinstance(last, str) or last.startswith(_NEVER_FUTILE):
+        if head.place.told.last not in _FUTILE:
             return None
         run = self._by_numbers(pending, head) if len(pending.present) >= _FEW else None
-        return self._as_its_class(pending, head) if run is None else run
+        if run is not None:
+            return run
+        found = self._no_fits.futile(head, pending)  # whether its class fails as before
+        return None if found is None else Run(pending, head, {}, reserves=found[1], assignment=found[0])
 
     def _by_numbers(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the heads at the front of a queue that lack quota by their numbers, or None."""
@@ -219,7 +224,7 @@ class InVain:
                 parts = known.parts = parts_of(filter(None, known.lacks))
             places = places[:count]
         reserving = self._reserves[number] and any(wanting for _, wanting in parts)
-        return Run(pending, places, known.passed, parts, reserves=reserving)
+        return Run(pending, head, parts, reserves=reserving, places=places, lacks=known.passed)
 
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates the quota that heads are known to lack, after a cycle has tried them."""
@@ -256,14 +261,7 @@ class InVain:
         parts: Parts = {}
         take_in(parts, lack)
         reserving = self._reserves[queue.number] and lack.for_want_of_candidates
-        return Run(pending, [_place_of(head)], {}, parts, reserves=reserving)
-
-    def _as_its_class(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns a run that consists of the first head if its class fails as before, otherwise None."""
-        found = self._no_fits.futile(head)
-        if found is None:
-            return None
-        return Run(pending, [_place_of(head)], {}, {}, reserves=found[1], assignment=found[0])
+        return Run(pending, head, parts, reserves=reserving)
 
     def _known(self, pending: PendingQueue, block: Block) -> _Known:
         known, unnoticed = block.known, self._unnoticed[pending.queue.number]
@@ -385,11 +383,6 @@ class InVain:
             found = [[max(0, available(node, cell)) for cell in cells] for cells in flavors]
             room.free[flavors] = found
         return found
-
-
-def _place_of(head: Workload) -> Place:
-    place = head.place
-    return -head.priority, head.timestamp, head.uid, place.ticket, head, place.equivalence_class
 
 
 def _preempts(queue: ClusterQueueState) -> bool:

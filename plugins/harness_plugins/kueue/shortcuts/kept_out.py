@@ -49,15 +49,16 @@ class KeptOut:
     def cycles(self, runs: Iterable[Run], head: Workload) -> int:
         """Returns the number of next cycles in which `head` fails again because futile heads reserve quota.
 
-        Returns 0 if this is not known. The check compares `head` with a whole run of futile heads. The
-        smallest request of the run must reserve enough, and the run's last request must be served before
-        `head`. If this is not true for all heads of a run, the first heads of the run are checked.
+        `runs` contains the futile heads that may reserve quota. Returns 0 if the number is not known. The
+        check compares `head` with a whole run of futile heads. The smallest request of the run must reserve
+        enough, and the run's last request must be served before `head`. If this is not true for all heads of
+        a run, the first heads of the run are checked.
         """
         queue, place = head.cluster_queue, head.place
         # The order of entries from different cohorts depends on the shares of the cohorts.
         if place.told.last != _KEPT_OUT or place.last_assignment is not None or len(queue.path) != 1:
             return 0
-        keepers = [each for each in runs if each.reserves and each.pending.queue.path == queue.path]
+        keepers = [each for each in runs if each.pending.queue.path == queue.path]
         if not keepers or not self._by_age or place.namespace_mismatch:
             return 0
         assignment = self._assigned(head)

@@ -172,20 +172,19 @@ class RestingHeads:
         cycles = number = 0
         while True:
             looked_at = self._find(runs)
-            if looked_at and not runs:
-                return self._look_at(looked_at, inadmissible=False, cycles=cycles + 1, number=number)
-            kept_out = self._kept_out(runs.values(), looked_at) if looked_at else None
-            if kept_out == 0:
-                looked_at += self._with_those(looked_at, runs)
-                cycles += 1
-                number += len(runs)
-                inadmissible = bool(runs)
-                self._pass_over(runs, 1)
-                return self._look_at(looked_at, inadmissible, cycles, number)
             if not runs:
+                if looked_at:
+                    return self._look_at(looked_at, inadmissible=False, cycles=cycles + 1, number=number)
                 return CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
-            several = min(run.number for run in runs.values())
-            if kept_out is not None:
+            several = min([run.number for run in runs.values()])
+            if looked_at:
+                kept_out = self._kept_out([run for run in runs.values() if run.reserves], looked_at)
+                if not kept_out:
+                    looked_at += self._with_those(looked_at, runs)
+                    number += len(runs)
+                    inadmissible = bool(runs)
+                    self._pass_over(runs, 1)
+                    return self._look_at(looked_at, inadmissible, cycles + 1, number)
                 several = min(several, kept_out)
             cycles += several
             number += several * (len(runs) + len(looked_at))
@@ -213,15 +212,19 @@ class RestingHeads:
         resting = self._at_rest.get(one, ())
         return bool(resting) and (run.reserves or (one in self._layered and len(resting) > 1))
 
-    def _kept_out(self, runs: Collection[Run], looked_at: list[Workload]) -> int:
-        """Returns for how many cycles futile heads block all heads that would have to be considered."""
-        cycles = []
-        for head in looked_at:
+    def _kept_out(self, keepers: Collection[Run], looked_at: list[Workload]) -> int:
+        """Returns for how many cycles futile heads block all heads that would have to be considered.
+
+        `keepers` contains the futile heads that may reserve quota.
+        """
+        cycles = 0
+        for head in looked_at if keepers else ():
             rests = self._one[head.cluster_queue.root] in self._at_rest
-            cycles.append(0 if rests else self._cycles_kept_out(runs, head))
-            if not cycles[-1]:
+            kept_out = 0 if rests else self._cycles_kept_out(keepers, head)
+            if not kept_out:
                 return 0
-        return min(cycles)
+            cycles = min(cycles or kept_out, kept_out)
+        return cycles
 
     def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
         """Removes from `runs` and returns the futile heads that must be considered together with other heads.
@@ -231,8 +234,8 @@ class RestingHeads:
         """
         trees = {self._one[head.cluster_queue.root] for head in looked_at}
         found = []
-        for number, run in list(runs.items()):
-            if run.reserves and self._one[run.pending.queue.root] in trees:
+        for number, run in [each for each in runs.items() if each[1].reserves]:
+            if self._one[run.pending.queue.root] in trees:
                 found.append(run.head)
                 del runs[number]
         if self._by_name and self._meet(looked_at):
@@ -264,8 +267,8 @@ class RestingHeads:
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends a cycle. If the next cycle would handle a tree's heads in the same way, these heads rest."""
         self._in_vain.notice(entries)
-        crowded = self._crowded(entries)
-        restless = crowded.intersection(self._one[head.cluster_queue.root] for head, _ in self._bystanders)
+        crowded = self._crowded(entries) if self._layered else self._layered
+        restless = {self._one[head.cluster_queue.root] for head, _ in self._bystanders} & crowded
         for workload in left_out:
             queue = workload.cluster_queue
             self._inadmissible[queue.root][queue.number] = None
@@ -276,8 +279,9 @@ class RestingHeads:
                 self._inadmissible[queue.root][queue.number] = None
             elif not entry.reason and self._pending[queue.number].first() is None:
                 self._active.discard(queue.number)  # its last head was admitted
-            if self._one[queue.root] not in restless and self._matters(entry, crowded):
-                restless.add(self._one[queue.root])
+            one = self._one[queue.root]
+            if one not in restless and self._matters(entry, crowded):
+                restless.add(one)
         for head in self._looked_at:
             queue = head.cluster_queue
             one = self._one[queue.root]
@@ -288,8 +292,6 @@ class RestingHeads:
 
     def _crowded(self, entries: Sequence[Entry]) -> set[int]:
         """Returns the roots of the trees in which futile heads may change the order of other heads."""
-        if not self._layered:
-            return self._layered
         of = self._one
         ones = Counter(of[each.workload.cluster_queue.root] for each in entries if not each.inadmissible)
         return {one for one, number in ones.items() if number > 1 and one in self._layered}
