@@ -554,7 +554,7 @@ class Scheduler:
             if one not in second or one in self._cycle.in_vain:
                 self.second_passes.put_back(one)
         entries = self._cycle.entries
-        self.idle = not (busy or heads.inadmissible or any(entry.inadmissible for entry in entries))
+        self.idle = not (busy or heads.inadmissible or [each for each in entries if each.inadmissible])
         self._heads.settle(entries, left_out)
 
     @property

@@ -13,7 +13,7 @@ from harness_plugins.kueue.rules.entry import Admitted
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
-from harness_plugins.kueue.state.workload import Workload, counts_of, named
+from harness_plugins.kueue.state.workload import Chosen, Workload, counts_of, named
 
 
 @final
@@ -31,6 +31,7 @@ class Admissions:
         self._checks = checks
         # The key is the content of the mapping, because equal mappings must be one object (see `Admit`).
         self._flavors: Memo[tuple[object, ...], Mapping[str, Mapping[str, str]]] = Memo()
+        self._chosen: Memo[tuple[object, Chosen], Mapping[str, Mapping[str, str]]] = Memo()
 
     def decision(self, admitted: Admitted) -> Admit:
         """Returns the decision for an admission, with the delay of its admission checks."""
@@ -53,8 +54,12 @@ class Admissions:
 
     def flavors_of(self, workload: Workload, assignment: Assignment) -> Mapping[str, Mapping[str, str]]:
         """Returns the flavor of each resource for each pod set. The same choice gives the same object."""
+        offers = self._offers(workload)
+        known = self._chosen.get((offers, assignment.chosen))
+        if known is not None:
+            return known
         chosen = []
-        for offer, places in zip(self._offers(workload), assignment.chosen, strict=True):
+        for offer, places in zip(offers, assignment.chosen, strict=True):
             groups = zip(offer.groups, places, strict=True)
             taken = tuple([(group.resources, group.flavors[place]) for group, place in groups])
             chosen.append((offer.pod_set.name, taken))
@@ -65,4 +70,5 @@ class Admissions:
                 name: {resource: flavor for resources, flavor in groups for resource in resources}
                 for name, groups in chosen
             }
+        self._chosen[offers, assignment.chosen] = flavors
         return flavors

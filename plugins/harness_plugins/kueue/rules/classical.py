@@ -136,11 +136,10 @@ class ClassicPreemption:
             if reclaim == ANY or not any(_sources(cache, incoming, ANY, priority_usable=True)):
                 return Obstacle(FORBIDDEN if fields else NOBODY, fields)
             return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
-        borrowed = over_nominal(tree, incoming)
+        borrowed, usable = over_nominal(tree, incoming), may_borrow(queue.spec)
         if not borrowed:
             return Obstacle(TOO_LITTLE)
-        usable = may_borrow(queue.spec)
-        allowed = _by_priority([], reclaim, incoming, borrowing=True).allowed
+        allowed = _while_borrowing(reclaim, reclaimed_while_borrowing(queue.spec, preemptor))
         for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable):
             if advantage or has_candidate(source.holders, mask, allowed):
                 return Obstacle(TOO_LITTLE)
@@ -220,9 +219,11 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
     depends on the priority of the candidate.
     """
     below = reclaimed_while_borrowing(incoming.queue.spec, incoming.workload)
-    if borrowing and below < allowed.below:
-        allowed = Allowed(below)
-    return _Phase(sources, allowed, below)
+    return _Phase(sources, _while_borrowing(allowed, below) if borrowing else allowed, below)
+
+
+def _while_borrowing(allowed: Allowed, below: int) -> Allowed:
+    return Allowed(below) if below < allowed.below else allowed
 
 
 def _attempt(

@@ -62,9 +62,10 @@ class Snapshot:
         for placed in places:
             placed.charge()
         self.reserved.append(Reservation(workload, amounts, places))
-        if any(amount < 0 for _, amount in amounts):
-            self._lowers = True
-            self._without_victims.clear()
+        for _, amount in amounts:
+            if amount < 0:
+                self._lowers = True
+                self._without_victims.clear()
 
     def end(self) -> None:
         """Releases all reservations."""

@@ -91,11 +91,15 @@ class KeptNominations:
             self._cycle = cycle
             self.stirred.clear()
             self._reasons.begin()
-        return self._stirs(workload, assignment, resumed=bool(tried))
-
-    def _stirs(self, workload: Workload, assignment: Assignment, *, resumed: bool = False) -> Assignment:
-        if resumed or (assignment.targets and not all(each.workload.evicted for each in assignment.targets)):
+        if tried:
             self.stirred.add(workload)
+        return self._stirs(workload, assignment) if assignment.targets else assignment
+
+    def _stirs(self, workload: Workload, assignment: Assignment) -> Assignment:
+        for each in assignment.targets:
+            if not each.workload.evicted:
+                self.stirred.add(workload)
+                break
         return assignment
 
     def assigned(self, workload: Workload, tried: Tried = ()) -> Assignment:

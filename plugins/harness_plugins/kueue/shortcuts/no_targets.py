@@ -12,10 +12,10 @@ its own candidates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, Protocol, final
 
-from harness_plugins.kueue.rules.candidates import candidates_in_order
+from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -67,6 +67,12 @@ class NoTargets:
         self.share = share
         self.own = own
         self.below: _Below | None = None
+
+
+_OWN_STATE = NoTargets()
+
+EVERY_CELL = -1
+"""The bit mask of all flavor-resources."""
 
 
 class Reasons(Protocol):
@@ -127,7 +133,7 @@ class ClassicReasons:
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
         if reclaims and (may_borrow(incoming.queue.spec) or not over_nominal(self._cache.tree, incoming)):
             return None
-        return None if next(own_candidates(self._cache, incoming), None) else NoTargets()
+        return None if has_own_candidate(self._cache, incoming) else _OWN_STATE
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True, because other queues do not matter."""
@@ -190,10 +196,10 @@ class FairReasons:
     def no_targets(self, incoming: Incoming) -> NoTargets | None:
         """Returns `NoTargets` if other queues and the queue's own candidates would give up too little."""
         queue = incoming.queue
-        own = [workload.usage for workload in own_candidates(self._cache, incoming)]
+        own = own_usages(self._cache, queue, incoming.workload, incoming.mask)
         reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
         if not (reclaims or own):
-            return NoTargets()
+            return _OWN_STATE
         # What follows depends only on the queue's own usage, so the usage above the queue need not change.
         used, first = self._cache.tree.usage, queue.node * self._cache.tree.width
         before = used[first : first + self._cache.tree.width]
@@ -247,7 +253,7 @@ class FairReasons:
     def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
         """Returns True if other queues give up too little to a queue that has no candidates of its own."""
         queue, tree = incoming.queue, self._cache.tree
-        if len(queue.path) != 1 or next(own_candidates(self._cache, incoming), None) is not None:
+        if len(queue.path) != 1 or has_own_candidate(self._cache, incoming):
             return False
         tree.charge(queue.node, incoming.requests)
         share, takes_back = self._shares.of(queue.node)[1], self._search.takes_back(incoming)
@@ -438,23 +444,30 @@ class FairReasons:
         return self._strategy.allows(share, self._shares.of(node)[1], after)
 
 
-def own_candidates(cache: Cache, incoming: Incoming) -> Iterator[Workload]:
-    """Returns the workloads of the queue that the incoming workload's class can preempt."""
+def has_own_candidate(cache: Cache, incoming: Incoming) -> bool:
+    """Returns True if the incoming workload's class can preempt any workload of the queue."""
     queue = incoming.queue
-    allowed = allowed_by(queue.spec.preemption.within_cluster_queue, incoming.workload)
-    if allowed is None:
-        return iter(())
-    if allowed.newer_than is not None:
-        allowed = Allowed(allowed.below)  # a class contains workloads of all ages
-    return candidates_in_order(cache.holders[queue.node], incoming.mask, allowed)
+    allowed = _at_any_age(queue, incoming.workload)
+    return allowed is not None and has_candidate(cache.holders[queue.node], incoming.mask, allowed)
 
 
-def own_usages(cache: Cache, queue: ClusterQueueState, first: Workload) -> list[Amounts]:
+def own_usages(
+    cache: Cache, queue: ClusterQueueState, first: Workload, mask: int = EVERY_CELL
+) -> list[Amounts]:
     """Returns the usage of each workload of the queue that `first` could preempt if age did not matter."""
-    allowed = allowed_by(queue.spec.preemption.within_cluster_queue, first)
+    allowed = _at_any_age(queue, first)
     if allowed is None:
         return []
-    return [each.usage for each in candidates_in_order(cache.holders[queue.node], -1, Allowed(allowed.below))]
+    return [each.usage for each in candidates_in_order(cache.holders[queue.node], mask, allowed)]
+
+
+def _at_any_age(queue: ClusterQueueState, preemptor: Workload) -> Allowed | None:
+    """Returns what a workload can preempt in its queue if age does not matter.
+
+    An equivalence class contains workloads of all ages.
+    """
+    allowed = allowed_by(queue.spec.preemption.within_cluster_queue, preemptor)
+    return allowed if allowed is None or allowed.newer_than is None else Allowed(allowed.below)
 
 
 def total(usages: Iterable[Amounts], cell: int) -> int:

@@ -318,7 +318,8 @@ class PendingQueue:
 
     def requeue_inadmissible(self) -> None:
         """Requeues all inadmissible workloads."""
-        self._requeued = self._requeued or self.has_inadmissible
+        if self._inadmissible_classes or self._inadmissible:
+            self._requeued = True
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
