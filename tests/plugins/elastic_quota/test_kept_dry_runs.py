@@ -28,13 +28,14 @@ from quota_worlds import (
 from harness.base.build import is_compiled
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis
-from harness.models.kube.placement.status import Status
+from harness.models.kube.placement.status import NO_VICTIMS, Status
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.victims import Candidate
 from harness.policy import PolicyFactory
 from harness_plugins.elastic_quota.ack import AckRules
 from harness_plugins.elastic_quota.attempt import Planned
+from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
 from harness_plugins.elastic_quota.protection import Protection
@@ -52,14 +53,15 @@ def watched(context: pytest.MonkeyPatch) -> list[bool]:
     def answers(
         self: KeptDryRuns, tries: Tries, nodes: Sequence[NodeInfo], dry_run: DryRun
     ) -> dict[int, Candidate | Status]:
-        equals = self.of_equals(tries.failure, tries.exceeded.back, reclaims=tries.reclaims)
-        before: dict[int, Candidate | Status] = {}
-        if equals is not None:
-            several = {position: answer for position, (_, answer) in equals.of_several.items()}
-            before = several | equals.of_any
-        found = asked(self, tries, nodes, dry_run)
+        performed: dict[int, Candidate | Status] = {}
+
+        def noted(tries: Tries, node: NodeInfo) -> Candidate | Status:
+            found = performed[node.position] = dry_run(tries, node)
+            return found
+
+        found = asked(self, tries, nodes, noted)
         for position, answer in on_each(tries, nodes, dry_run).items():
-            told.append(before.get(position) is found[position])
+            told.append(position not in performed)
             assert in_words(found[position]) == in_words(answer)
         return found
 
@@ -108,14 +110,38 @@ def test_most_answers_are_kept_where_many_wait() -> None:
     assert sum(told) > len(told) // 3
 
 
-def asked(happened: Happened, pod: PodInfo) -> tuple[KeptDryRuns, Failure]:
+def asked(happened: Happened, pod: PodInfo, *, reclaims: bool = False) -> Tries:
     """What would be asked about a pod that waits, as things stand."""
     scheduler = happened.scheduler
     found = scheduler.scheduling.schedule(pod)
     state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
     others = Nominated(scheduler.usage, scheduler.cache).besides([pod])
     request = quota_request(pod, scheduler.usage, others)
-    return KeptDryRuns(scheduler.usage, scheduler.cache), Failure(request, state, scheduler.cache, None)
+    excesses = request.excesses(scheduler.usage.tree)
+    return Tries(
+        Failure(request, state, scheduler.cache, None),
+        AckRules(scheduler.usage, scheduler.budgets, Protection()).claim(request, reclaims=reclaims),
+        Exceeded(excesses, excesses),
+        scheduler.scheduling.shape_nodes(pod.template.shape),
+        reclaims,
+    )
+
+
+def kept_of(happened: Happened) -> KeptDryRuns:
+    """Nothing is kept yet."""
+    return KeptDryRuns(happened.scheduler.usage, happened.scheduler.cache)
+
+
+def performed(kept: KeptDryRuns, tries: Tries) -> list[int]:
+    """The positions of the nodes whose results are not known."""
+    nodes: list[int] = []
+
+    def dry_run(tries: Tries, node: NodeInfo) -> Status:
+        nodes.append(node.position)
+        return NO_VICTIMS
+
+    kept(tries, tries.failure.cache.nodes, dry_run)
+    return nodes
 
 
 def waiting(like: PodInfo, priority: int = 5) -> PodInfo:
@@ -133,73 +159,58 @@ def test_answers_are_kept_for_equal_pods_whose_quotas_lack_the_same() -> None:
     jobs = Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1, seconds=5)
     world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4), leaf("q1", 2, 4)))
     full, less = Happened(world, jobs, until=3), Happened(world, jobs, until=8)
-    kept, failure = asked(full, waiting(bound(full.scheduler)))
-    tree_of_quotas = full.scheduler.usage.tree
-    excesses = failure.request.excesses(tree_of_quotas)
-    answers = kept.of_equals(failure, excesses, reclaims=False)
-    assert answers is not None
-    assert kept.of_equals(failure, list(excesses), reclaims=False) is answers
-    assert kept.of_equals(failure, excesses, reclaims=True) is not answers
-    more = failure.request._replace(in_quota={"cpu": 4000}).excesses(tree_of_quotas)
-    assert kept.of_equals(failure, more, reclaims=False) is not answers
-    other = failure._replace(request=failure.request._replace(pod=waiting(bound(full.scheduler), 6)))
-    assert kept.of_equals(other, excesses, reclaims=False) is not answers
-    _, roomy = asked(less, waiting(bound(less.scheduler)))
-    assert roomy.request.excess is None
+    kept, tries = kept_of(full), asked(full, waiting(bound(full.scheduler)))
+    assert performed(kept, tries) == [0, 1]
+    assert performed(kept, tries) == []
+    assert performed(kept, tries._replace(reclaims=True)) == [0, 1]
+    failure = tries.failure
+    more = failure.request._replace(in_quota={"cpu": 4000}).excesses(full.scheduler.usage.tree)
+    assert performed(kept, tries._replace(exceeded=Exceeded(more, more))) == [0, 1]
+    assert performed(kept, asked(full, waiting(bound(full.scheduler), 6))) == [0, 1]
+    assert asked(less, waiting(bound(less.scheduler))).failure.request.excess is None
 
 
 def test_nothing_is_kept_for_a_pod_with_a_nomination_or_with_rules_about_others() -> None:
     """Of equal pods only that one counts on room that is made for it."""
     jobs = Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1, labels={"app": "web"}, spec=spread(2))
-    world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4)))
-    happened = Happened(world, jobs, until=3)
+    happened = Happened(cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4))), jobs, until=3)
     pod = waiting(bound(happened.scheduler))
-    kept, failure = asked(happened, pod)
-    assert kept.of_equals(failure, (), reclaims=False) is not None
+    kept, tries = kept_of(happened), asked(happened, pod)
+    assert (performed(kept, tries), performed(kept, tries)) == ([0, 1], [])
     happened.scheduler.cache.nominate(pod, "n0")
-    assert kept.of_equals(failure, (), reclaims=False) is None
-    apart = waiting(next(iter(happened.scheduler.cache.nodes[1].pods)))
-    kept, failure = asked(happened, apart)
-    assert kept.of_equals(failure, (), reclaims=False) is None
+    assert performed(kept, asked(happened, pod)) == [0, 1]
+    apart = asked(happened, waiting(next(iter(happened.scheduler.cache.nodes[1].pods))))
+    assert (performed(kept, apart), performed(kept, apart)) == ([0, 1], [0, 1])
 
 
 def test_nothing_is_kept_of_a_node_with_pods_of_the_same_job_or_of_a_budget() -> None:
     """A job takes nothing from itself, and what a budget allows changes elsewhere."""
     jobs = Jobs().add("a", "q0", 2, pods=2, gang=False).add("b", "q0", 2, at=1, labels={"app": "web"})
-    world = cluster(*(node(f"n{number}", 2) for number in range(3)), tree(6, leaf("q0", 6, 6)))
-    happened = Happened(world, jobs, until=3)
-    usage, cache = happened.scheduler.usage, happened.scheduler.cache
-    mate = waiting(bound(happened.scheduler))
-    other = waiting(next(iter(cache.nodes[2].pods)))
-    kept = KeptDryRuns(usage, cache)
-    assert kept.moment(mate, cache.nodes[0], {}) is None
-    assert kept.moment(other, cache.nodes[0], {}) is not None
-    assert kept.keeps(cache.nodes[2])
-    covered = Happened(
-        cluster(
-            *(node(f"n{number}", 2) for number in range(3)), tree(6, leaf("q0", 6, 6)), budget({"app": "web"})
-        ),
-        jobs,
-        until=3,
-    ).scheduler
-    kept = KeptDryRuns(covered.usage, covered.cache)
-    assert not kept.keeps(covered.cache.nodes[2])
+    nodes = [node(f"n{number}", 2) for number in range(3)]
+    happened = Happened(cluster(*nodes, tree(6, leaf("q0", 6, 6))), jobs, until=3)
+    mate = asked(happened, waiting(bound(happened.scheduler)))
+    other = asked(happened, waiting(next(iter(happened.scheduler.cache.nodes[2].pods))))
+    kept = kept_of(happened)
+    assert (performed(kept, mate), performed(kept, mate)) == ([0, 1, 2], [0, 1])
+    assert (performed(kept, other), performed(kept, other)) == ([0, 1, 2], [])
+    covered = Happened(cluster(*nodes, tree(6, leaf("q0", 6, 6)), budget({"app": "web"})), jobs, until=3)
+    other = asked(covered, waiting(next(iter(covered.scheduler.cache.nodes[2].pods))))
+    kept = kept_of(covered)
+    assert (performed(kept, other), performed(kept, other)) == ([0, 1, 2], [2])
 
 
 def test_how_far_others_borrow_counts_as_far_as_they_hold_it_there() -> None:
     """With 2 of the 3 cores that it borrows on a node, a quota borrows when they are gone, as with 2 of 4."""
-    jobs = Jobs().add("a", "q1", 2)
-    world = cluster(node("n0", 4), node("n1", 4), tree(8, leaf("q0", 8, 8), leaf("q1", 0, 8)))
-    scheduler = Happened(world, jobs, until=3).scheduler
-    claimant, borrower = (scheduler.usage.tree.leaves[name] for name in ("q0", "q1"))
-    (there,) = (place for place in scheduler.cache.nodes if place.pods)
-    pod = waiting(next(iter(there.pods)))
-    kept, moments = KeptDryRuns(scheduler.usage, scheduler.cache), []
+    jobs = Jobs().add("a", "q1", 2).add("b", "q0", 1)
+    world = cluster(node("n0", 2), node("n1", 1), tree(8, leaf("q0", 8, 8), leaf("q1", 0, 8)))
+    happened = Happened(world, jobs, until=3)
+    usage = happened.scheduler.usage
+    tries = asked(happened, waiting(next(iter(happened.scheduler.cache.nodes[1].pods))), reclaims=True)
+    kept, found = kept_of(happened), []
     for _ in range(3):
-        moments.append(kept.moment(pod, there, kept.borrowed_from(claimant)))
-        scheduler.usage.tree.charge(borrower, {"cpu": 1000})
-    assert moments[0] != moments[1] == moments[2]
-    assert kept.moment(pod, there, {}) == (there.generation,)
+        found.append(performed(kept, tries))
+        usage.tree.charge(usage.tree.leaves["q1"], {"cpu": 1000})
+    assert found == [[0, 1], [0], []]
 
 
 def test_room_that_is_kept_from_more_pods_changes_a_node() -> None:
