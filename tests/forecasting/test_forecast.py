@@ -376,7 +376,7 @@ def test_the_document_has_the_same_for_dashboards(
         ({"queue": "nowhere"}, "there is no LocalQueue 'nowhere' in namespace default"),
         ({"cpu": "99"}, "it can never start"),
         ({"kind": "DaemonSet"}, "kind 'DaemonSet' is not one of Job, Pod, JobSet"),
-        ({"queue": None}, "names no queue"),
+        ({"queue": None}, "kueue-classic does not schedule it"),
         ({"label": "soon"}, "max-exec-time-seconds: must be a whole number, not 'soon'"),
         ({"deadline": [1]}, "spec.activeDeadlineSeconds: must be a whole number"),
         ({"parallelism": 0}, "spec: parallelism or completions is 0, so there is no pod that could start"),

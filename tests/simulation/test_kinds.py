@@ -158,9 +158,21 @@ def test_each_replica_of_some_kinds_is_a_workload() -> None:
     assert asked(manifest("StatefulSet"), gpus=2).ids == ("d/mine",)
 
 
+def test_a_job_without_a_queue_gets_the_default_queue_of_its_namespace() -> None:
+    """As Kueue's webhooks set it. Without such a LocalQueue, Kueue leaves the job to kube-scheduler."""
+    job = manifest("Job")
+    del job["metadata"]["labels"]
+    of = {"metadata": {"name": "default", "namespace": "d"}, "spec": {"clusterQueue": "q"}}
+    default = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", **of}
+    world = cluster_from([*dump(), default], "d")
+    found = Question(LIBRARY, world, "kueue-classic").answered([job]).answers[0]
+    assert (found.queue, found.verdict) == ("default", "starts")
+    assert asked(job).ids == ("d/mine-0", "d/mine-1")  # its pods
+
+
 def test_a_forecast_submits_one_workload() -> None:
     """Of a job that is several it says so."""
-    with pytest.raises(InputError, match="it becomes 3 Workloads, but a forecast submits only one"):
+    with pytest.raises(InputError, match="it becomes 3 Workloads or Pods, but a forecast submits only one"):
         harness.forecast(cluster_from(dump(), "d"), submit=manifest("Deployment"), plugins=LIBRARY)
 
 

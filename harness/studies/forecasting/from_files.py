@@ -35,7 +35,7 @@ from harness.studies.forecasting.backtest import Backtest, judged_at
 from harness.studies.forecasting.forecast import Forecast
 from harness.studies.forecasting.futures import Future, Settings, World, futures_of
 from harness.studies.forecasting.inputs import world_of
-from harness.studies.forecasting.new_job import QUEUE, names_queue, read_job, submitted
+from harness.studies.forecasting.new_job import NO_QUEUE, read_job, submitted
 from harness.studies.forecasting.past import FUTURES, Past, moments_to_judge, past_of
 from harness.studies.forecasting.reasons import reasons_in
 from harness.studies.forecasting.record import Record, record_of_trace
@@ -255,23 +255,17 @@ class Asked:
         source = str(given) if isinstance(given, (str, Path)) else "the job"
         job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
         assert job is not None
-        if job.get("kind") != "Pod" and not names_queue(job):
-            raise InputError(f"{source}: names no queue (label {QUEUE})", hint="add the label, or give a Pod")
         more = submitted(cluster, job, source)
         now = now_of(more, settings.policy, before.now.at)
         there = {each.job.id for each in before.now.present}
         own = [place for place, each in enumerate(now.present) if each.job.id not in there]
         if len(own) > 1:
             raise InputError(
-                f"{source}: it becomes {len(own)} Workloads, but a forecast submits only one",
+                f"{source}: it becomes {len(own)} Workloads or Pods, but a forecast submits only one",
                 hint="submit a single replica, or use harness simulate, which accepts all of them",
             )
         if not own:
-            raise InputError(
-                f"{source}: {settings.plugin} does not schedule it",
-                hint="Kueue schedules a job that names a queue, and kube-scheduler schedules a Pod without "
-                "one",
-            )
+            raise InputError(f"{source}: {settings.plugin} does not schedule it", hint=NO_QUEUE)
         asked = before.names and before.names | {now.present[own[0]].job.id}
         world, never = world_of(more, now, history, settings, why, asked)
         if own[0] in never:

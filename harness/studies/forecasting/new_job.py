@@ -32,7 +32,15 @@ from harness.studies.forecasting.job_kinds import (
 from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking_runtime
 
 QUEUE = "kueue.x-k8s.io/queue-name"
+_DEFAULT_QUEUE = "default"
+"""The LocalQueue that Kueue gives to a job without a queue, if the job's namespace has it."""
+
 PRIORITY = "kueue.x-k8s.io/priority-class"
+NO_QUEUE = (
+    f"Kueue schedules a job with a queue (label {QUEUE}), and kube-scheduler schedules a job without one"
+)
+"""The hint about a job that a scheduler does not schedule."""
+
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 """The label with the maximum execution time, which Kueue copies from a job to its Workload."""
 
@@ -103,11 +111,6 @@ def with_runtimes(objects: Sequence[tuple[Job, str]]) -> list[tuple[Job, str]]:
     return found
 
 
-def names_queue(job: Job) -> bool:
-    """Returns True if Kueue manages a job, because the job is a Workload or has a queue label."""
-    return job.get("kind") == WORKLOAD or bool(mapping_of(mapping_of(job, "metadata"), "labels").get(QUEUE))
-
-
 def _check_kind(job: Document, faults: list[Fault]) -> None:
     kind, version = job.content.get("kind"), job.content.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -120,8 +123,9 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
     """Returns a cluster in which one more job waits. This job is younger than all other jobs.
 
-    If the job names a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
-    one Workload for each replica. Otherwise, each pod of the job waits separately.
+    If the job has a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
+    one Workload for each replica. Otherwise, each pod of the job waits separately. A job without a queue gets
+    the LocalQueue `default` of its namespace, if there is one.
 
     The original cluster is not changed. The kind of the job must be one of `KINDS`. `queued` says whether
     Kueue admits jobs.
@@ -158,6 +162,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         raise ClusterError(source, faults)
     metadata = dict(mapping_of(job, "metadata"))
     labels, namespace = mapping_of(metadata, "labels"), str(metadata.get("namespace") or "default")
+    if queued and not labels.get(QUEUE) and (namespace, _DEFAULT_QUEUE) in cluster.local_queues:
+        labels = {**labels, QUEUE: _DEFAULT_QUEUE}
     before = sum(each.uid.startswith(_UID) for each in cluster.workloads)
     names = _names(cluster, metadata, namespace, copies)
     named = [

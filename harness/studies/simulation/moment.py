@@ -19,8 +19,8 @@ from harness.plugins.registries import PolicySpec
 from harness.policy import Arrival
 from harness.runs.estimates.present import is_leaving, lacks_something
 from harness.runs.questions import running_jobs
+from harness.studies.forecasting.new_job import NO_QUEUE, submitted
 from harness.studies.forecasting.new_job import Job as Manifest
-from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.differences import OF_THE_CLUSTER
 from harness.studies.simulation.instant import Change, Instant, Prepared, Scheduler, Turn, played
 
@@ -194,9 +194,7 @@ class Dump(Moment):
         for job, names in zip(jobs, self.submitted[-len(jobs) :] if jobs else (), strict=True):
             if not taken.issuperset(names):
                 raise InputError(
-                    f"{job.source}: {self.scheduler.policy.name} does not schedule it",
-                    hint="Kueue schedules a job that names a queue, and kube-scheduler schedules a job "
-                    "without one",
+                    f"{job.source}: {self.scheduler.policy.name} does not schedule it", hint=NO_QUEUE
                 )
 
     def played(self, difference: Difference | None = None) -> Instant:
