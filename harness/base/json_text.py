@@ -6,7 +6,7 @@ Reading rejects deep nesting and long numbers that later code can't handle.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Any, TypeVar
 
@@ -58,6 +58,21 @@ def leading_json(
     content, end = _bounded(lambda: decoder.raw_decode(text, start))
     _require_plain(content)
     return content, end
+
+
+def json_items(text: str) -> Iterator[Any]:
+    """Yields the JSON values that follow each other in a text. Each item of a list is a value.
+
+    Raises:
+        ValueError: see `parse_json`.
+    """
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+        else:
+            value, at = leading_json(text, at)
+            yield from value if isinstance(value, list) else (value,)
 
 
 def indented_json(content: object, indent: str = "") -> str:

@@ -8,12 +8,13 @@ releases, and 0 in older releases.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.base.errors import ClusterError, Fault, InputError
-from harness.base.json_text import leading_json
+from harness.base.json_text import json_items
 from harness.cluster.yaml.sources import text_of
 from harness.readers.events import ksm_nodes
 from harness.readers.events.samples import Samples, number
@@ -139,21 +140,18 @@ def series_of(path: Path) -> Iterator[Mapping[str, Any]]:
     """
     from harness.readers.live.prometheus import is_series
 
-    text, at = text_of(path), 0
-    number = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        number += 1
+    answers = json_items(text_of(path))
+    for place in count(1):
         try:
-            answer, at = leading_json(text, at)
+            answer = next(answers, ...)
+            if answer is ...:
+                return
             series = list(answer["data"]["result"])
         except (ValueError, KeyError, TypeError) as error:
             what = "is not an answer from Prometheus: it has no data.result"
-            raise ClusterError(str(path), [Fault(f"answer {number:,}", what)]) from error
-        for place, each in enumerate(series, 1):
+            raise ClusterError(str(path), [Fault(f"answer {place:,}", what)]) from error
+        for index, each in enumerate(series, 1):
             if not is_series(each):
                 what = "is not a series with samples [time, text] in `values`"
-                raise ClusterError(str(path), [Fault(f"answer {number:,}, series {place:,}", what)])
+                raise ClusterError(str(path), [Fault(f"answer {place:,}, series {index:,}", what)])
         yield from series

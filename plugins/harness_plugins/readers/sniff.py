@@ -82,11 +82,10 @@ def is_slurm(path: Path, head: bytes) -> bool:
 
 
 def is_prometheus(path: Path, head: bytes) -> bool:
-    """Returns True if a file begins like an answer of Prometheus' HTTP API."""
+    """Returns True if a file begins like an answer of Prometheus' HTTP API, or a list of answers."""
     head = beginning(head)
-    return (
-        head.startswith(b"{") and b'"status"' in head and (b'"resultType"' in head or b'"errorType"' in head)
-    )
+    marks = b'"resultType"', b'"errorType"'
+    return head.startswith((b"{", b"[")) and b'"status"' in head and any(mark in head for mark in marks)
 
 
 def is_philly_log(path: Path, head: bytes) -> bool:

@@ -295,9 +295,10 @@ def test_pods_of_a_daemon_set_are_no_work(read_text: Read) -> None:
 
 
 def test_answers_may_follow_each_other_or_stand_beside(read_text: Read, tmp_path: Path) -> None:
-    """As cat joins them, or by a pattern; pages that overlap give a sample once."""
+    """As cat joins them, in a list, or by a pattern; pages that overlap give a sample once."""
     whole = read_text(answer(*lived()), name="a.json").frame
     parts = [answer(each) for each in lived()]
+    assert read_text(f"[{', '.join(parts)}]", name="a.json").frame.equals(whole)
     assert read_text("\n".join([*parts, parts[0]]), name="a.json").frame.equals(whole)
     (tmp_path / "b.json").write_text("\n".join(parts[1:]), encoding="utf-8")
     beside = read_text(parts[0], name="a.json", files="*.json")
@@ -329,7 +330,8 @@ ERROR = (ANSWERS / "error.json").read_text(encoding="utf-8")
     [
         (ERROR, "answer 1: is an error of the server, bad_data: exceeded"),
         ('{"status":"success"}', "answer 1: is not an answer to query or query_range"),
-        (answer(*lived()) + "{", "is not JSON"),
+        (answer(*lived()) + "\n{", "line 2: is not JSON"),
+        (f"[{answer(*lived())}, null]", "answer 2: is not an answer to query or query_range"),
         (
             answer({"metric": {}, "values": [[1, 2]]}),
             "series 1: '[1, 2]' is not a time and a value in quotes",

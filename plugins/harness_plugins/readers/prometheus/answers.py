@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import Fault, TraceError
-from harness.base.json_text import leading_json
+from harness.base.json_text import json_items
 from harness.base.units import SECOND
 from harness.readers.source import shown, stop_at_many, text_of
 
@@ -58,20 +58,12 @@ def read_answers(paths: list[Path]) -> Samples:
 
 
 def _documents(path: Path) -> Iterator[Any]:
-    text = text_of(path)
-    at = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        try:
-            document, end = leading_json(text, at)
-        except ValueError as error:
-            line = getattr(error, "lineno", text.count("\n", 0, at) + 1)
-            what = f"is not JSON: {getattr(error, 'msg', error)}"
-            raise TraceError(str(path), [Fault(f"line {line:,}", what)]) from error
-        yield document
-        at = end
+    try:
+        yield from json_items(text_of(path))
+    except ValueError as error:
+        place = f"line {error.lineno:,}" if isinstance(error, json.JSONDecodeError) else ""
+        what = f"is not JSON: {getattr(error, 'msg', error)}"
+        raise TraceError(str(path), [Fault(place, what)]) from error
 
 
 def _answer(document: Any, place: str, found: Samples, faults: list[Fault]) -> None:
