@@ -302,6 +302,25 @@ def test_sizes_may_be_written_as_in_kubernetes(read_text: Callable, size: str, a
     assert frame["request.memory"].to_list() == [amount, 2**20]
 
 
+def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> None:
+    """Without it, and with a point beside the comma, they are refused: 1,500 may be a thousand and a half."""
+    text = "job_id;submit_time;duration;queue;cpu\na;0;60;q;1,5\nb;0;60;q;2\n"
+    options = {"reader": "csv", "delimiter": ";"}
+    frame = read_text(text, map="request.cpu=comma(cpu)", **options).frame
+    assert frame["request.cpu"].to_list() == [1500, 2000]
+    with pytest.raises(TraceError, match="'1,5' is not a number") as caught:
+        read_text(text, map="request.cpu=cpu", **options)
+    assert "comma()" in caught.value.hint
+    with pytest.raises(TraceError, match=r"'1\.000,5' is not a number"):
+        read_text(text.replace("1,5", "1.000,5"), map="request.cpu=comma(cpu)", **options)
+
+
+@pytest.mark.parametrize("before", ["\n", "\r\n\r\n"])
+def test_blank_lines_before_the_header_do_not_count(before: str, read_text: Callable) -> None:
+    """The first line with text is the header, and the next one is the first row."""
+    assert read_text(before + CANONICAL, reader="csv").frame.equals(read_text(CANONICAL).frame)
+
+
 @pytest.mark.parametrize("size", ["4i", "4Bi", "4GB", "Gi"])
 def test_what_is_no_size_is_refused(read_text: Callable, size: str) -> None:
     text = f"job_id,submit_time,duration,queue,mem\na,0,1,q,{size}\n"

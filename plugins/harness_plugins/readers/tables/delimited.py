@@ -49,7 +49,7 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
     try:
         _check_quotes(path, data, delimiter)
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(data.lstrip(b"\r\n")),
             read_options=pyarrow.csv.ReadOptions(
                 column_names=names, skip_rows_after_names=begin, use_threads=False, block_size=_BLOCK
             ),

@@ -14,8 +14,8 @@ from harness_plugins.readers.tables.values import ROW, Doubt
 
 _SHOWN = 1000
 _REMEDY = (
-    "a unit such as `: iso`, `: %d.%m.%Y %H:%M`, `: h` or `: GiB` says how to read text. unless() and "
-    "below() remove values that mean `no value`, and the key `where` leaves out rows"
+    "a unit such as `: iso`, `: %d.%m.%Y %H:%M`, `: h` or `: GiB` says how to read text. comma() reads "
+    "numbers such as 1,5. unless() and below() remove values that mean `no value`. `where` leaves out rows"
 )
 
 

@@ -65,6 +65,13 @@ def _size(plan: Conversions, arguments: Arguments) -> Value:
     return Value(Kind.NUMBER, pl.when(~text.expr.str.strip_chars().str.ends_with("c")).then(found))
 
 
+def _comma(plan: Conversions, arguments: Arguments) -> Value:
+    """Returns the number in text with a decimal comma, such as `1,5`. A point in such text is a fault."""
+    text = _of_kind(arguments[0], Kind.TEXT, "comma()")
+    swapped = text.expr.str.replace_all(".", "?", literal=True).str.replace(",", ".", literal=True)
+    return plan.number(Value(Kind.TEXT, swapped), arguments[0].term)
+
+
 def _span(plan: Conversions, arguments: Arguments) -> Value:
     """Returns the duration of text such as `P0DT0H30M0S`, `1-02:03:04` or `1 days 02:03:04`."""
     value, term = arguments[0]
@@ -121,8 +128,8 @@ def _row(plan: Conversions, arguments: Arguments) -> Value:
 Function: TypeAlias = Callable[[Conversions, Arguments], Value]
 
 FUNCTIONS: Mapping[str, Function] = {
-    "tres": _tres, "size": _size, "span": _span, "unless": _unless, "below": _below, "first": _first,
-    "most": _most, "count": _count, "row": _row,
+    "tres": _tres, "size": _size, "comma": _comma, "span": _span, "unless": _unless, "below": _below,
+    "first": _first, "most": _most, "count": _count, "row": _row,
 }  # fmt: skip
 """The functions, by their names in `syntax`."""
 

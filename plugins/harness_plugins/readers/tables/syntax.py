@@ -21,6 +21,7 @@ from typing import NoReturn, TypeAlias
 FUNCTIONS = {
     "tres": (2, None),
     "size": (1, 1),
+    "comma": (1, 1),
     "span": (1, 1),
     "unless": (2, None),
     "below": (2, 2),
