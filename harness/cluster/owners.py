@@ -32,6 +32,7 @@ _OWNER_LABELS = (
     ("Job", "job-name", "controller-uid"),
     ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/jobset-uid"),
     ("TrainJob", "jobset.sigs.k8s.io/jobset-name", ""),
+    ("AppWrapper", "workload.codeflare.dev/appwrapper", ""),
     ("SparkApplication", "sparkoperator.k8s.io/app-name", ""),
     ("", "training.kubeflow.org/job-name", ""),
     ("", "ray.io/originated-from-cr-name", ""),

@@ -75,6 +75,7 @@ def test_a_pod_leads_to_its_workload_through_its_owners(
         ({"training.kubeflow.org/job-name": "a"}, "PyTorchJob"),
         ({"jobset.sigs.k8s.io/jobset-name": "a"}, "TrainJob"),
         ({"sparkoperator.k8s.io/app-name": "a"}, "SparkApplication"),
+        ({"workload.codeflare.dev/appwrapper": "a"}, "AppWrapper"),
     ],
 )
 def test_labels_tell_of_owners_that_are_not_in_the_dump(labels: dict[str, str], kind: str) -> None:
