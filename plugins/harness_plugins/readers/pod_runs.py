@@ -58,7 +58,7 @@ class PodRuns:
         since = job.admitted if since is None else since
         uids = list(owners)
         pods = [pod for uid in uids for pod in self._pods.get(uid, ()) if _within(pod, since, job.end)]
-        if not job.gang and not job.rounds and pods:
+        if job.ready is None and not job.gang and not job.rounds and pods:
             alone = _each_by_itself(job, pods)
             if alone is not None:
                 return alone, PODS

@@ -156,6 +156,9 @@ def owned(conditions: list[dict[str, Any]]) -> dict[str, Any]:
 ADMITTED = [condition("Admitted", "2025-03-01T10:01:00Z"), condition("Finished", "2025-03-01T10:50:00Z")]
 READY = condition("PodsReady", "2025-03-01T10:10:00Z")
 FIVE = [("12:00", None), ("13:00", None), ("13:30", None), ("14:00", None), ("15:00", None)]
+ONE = owned([*ADMITTED, READY])
+ONE["spec"]["podSets"] = ONE["spec"]["podSets"][:1]
+ALONE = spans(("02:00", "49:59"))
 AT_11 = {"startTime": "2025-03-01T10:11:00Z"}
 
 
@@ -163,6 +166,7 @@ AT_11 = {"startTime": "2025-03-01T10:11:00Z"}
     ("objects", "minute", "how"),
     [
         ([owned([*ADMITTED, READY]), job(**AT_11), *spans(*FIVE)], 10, "its pods were ready"),
+        ([ONE, job(**AT_11), *ALONE], 10, "its pods were ready"),
         ([owned(ADMITTED), job(**AT_11), *spans(*FIVE)], 15, "its pods started"),
         ([owned(ADMITTED), job(**AT_11)], 11, "its Job started"),
         ([owned(ADMITTED)], 1, "it was admitted"),
