@@ -47,16 +47,11 @@ Names in Kubernetes have at most 253 characters.
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
-def faults_of(frame: pl.DataFrame) -> list[Fault]:
-    """Returns every fault of a trace's rows.
+def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
+    """Returns the frame in the schema's types, without columns that cannot be converted, and every fault.
 
     The faults of columns come first, followed by the faults of each row.
     """
-    return checked(frame)[1]
-
-
-def checked(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
-    """Returns the frame in the schema's types, without columns that cannot be converted, and every fault."""
     if not frame.height:
         return frame, [*typed(frame)[1], Fault("", "holds no jobs")]
     frame, faults = typed(frame)

@@ -13,7 +13,7 @@ import pytest
 from harness.cluster.load import cluster_from
 from harness.cluster.manifests import cluster_queue_manifest, flavor_manifest, node_pool_manifest
 from harness.trace.trace import Trace
-from harness.trace.validate import checked, cluster_faults, faults_of
+from harness.trace.validate import checked, cluster_faults
 
 SECOND = timedelta(seconds=1)
 
@@ -29,7 +29,7 @@ def rows(*changes: dict[str, Any], **types: Any) -> pl.DataFrame:
 
 def faults(frame: pl.DataFrame) -> list[str]:
     """The faults as they are shown."""
-    return [str(fault) for fault in faults_of(frame)]
+    return [str(fault) for fault in checked(frame)[1]]
 
 
 def test_a_plain_trace_has_no_faults() -> None:

@@ -159,11 +159,6 @@ class Suite:
             raise OptionError(f"{self.name} has no task {name!r}", hint=did_you_mean(name, self.tasks))
         return self.tasks[name]
 
-    @property
-    def built_in(self) -> list[str]:
-        """The built-in policies of all tasks."""
-        return list(dict.fromkeys(name for task in self.tasks.values() for name in task.built_in))
-
 
 def load_suite(given: str | Path = NEWEST) -> Suite:
     """Loads a bundled suite by its name, or your own suite from a file.

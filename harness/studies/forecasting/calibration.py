@@ -111,7 +111,7 @@ class _Around:
     def __init__(self, judged: Sequence[Judged], horizon: int, centre: Centre) -> None:
         import numpy as np
 
-        self._judged, self._horizon, self._centre = judged, horizon, centre
+        self._horizon, self._centre = horizon, centre
         came = [each.came(horizon) for each in judged]
         moments = [each.moment for each in judged]
         self._moments = np.array(moments, dtype=np.int64)

@@ -47,7 +47,6 @@ class Unit:
 
     pods: frozenset[int]
     kept: int = 0
-    began: int = 0
     ready: int = 0
     since: int = 0
     due: int | None = None
@@ -304,7 +303,6 @@ class Life:
     def _go(self, unit: Unit, now: int) -> None:
         for pod in unit.pods:
             self._note(pod, now, "waiting")
-        unit.began = now
         unit.ready = now + self.asked.startup
         unit.since = unit.ready + self.losses.restore if unit.kept else unit.ready
         unit.due = unit.since + self.asked.duration - unit.kept
