@@ -144,6 +144,11 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {text_of(error)}"
 
 
+def why(error: BaseException, otherwise: str = "") -> str:
+    """Returns the system's reason for a failed call, or else `otherwise`, or else the text of the error."""
+    return getattr(error, "strerror", None) or otherwise or str(error)
+
+
 def text_of(error: BaseException) -> str:
     """Returns the text of an error that a plugin raised, even if converting the error to text fails."""
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.errors import InputError, OptionError
+from harness.base.errors import InputError, OptionError, why
 from harness.base.options import factor
 from harness.base.text import printable
 from harness.base.units import exact_number, to_amount
@@ -143,9 +143,8 @@ def _weights(path: Path) -> dict[str, Fraction]:
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise OptionError(
-            f"--quota {path}: cannot be read: {reason}", hint="give equal, proportional or a CSV file"
+            f"--quota {path}: cannot be read: {why(error)}", hint="give equal, proportional or a CSV file"
         ) from error
     found: dict[str, Fraction] = {}
     for number, row in enumerate(rows[1:], 2):

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import click
 
-from harness.base.errors import HarnessError
+from harness.base.errors import HarnessError, why
 from harness.cli.screen import printable_lines, tell
 
 USAGE = 2
@@ -102,7 +102,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, OSError):
         # Errors of streams have no file name. Errors of files have one, unless we raised them ourselves.
         named = None if broken else error.filename
-        complain(f"{named or 'the output cannot be written'}: {error.strerror or error}")
+        complain(f"{named or 'the output cannot be written'}: {why(error)}")
         return USAGE
     if isinstance(error, MemoryError) or is_shortage(error):
         complain("there is not enough memory", "no file is incomplete; run fewer replays at the same time")

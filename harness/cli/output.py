@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from harness.base.errors import InputError, OptionError
+from harness.base.errors import InputError, OptionError, why
 from harness.base.files.whole import whole_file
 from harness.base.text import counted, printable
 from harness.cli.screen import put
@@ -94,7 +94,7 @@ def writing(output: Path, hint: str | None = None) -> Iterator[Path]:
         with whole_file(output) as file:
             yield file
     except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}", hint=hint) from error
+        raise InputError(f"{output} cannot be written: {why(error)}", hint=hint) from error
 
 
 def write_output(output: Path, text: str) -> None:
@@ -112,7 +112,7 @@ def remove_output(output: Path) -> None:
     try:
         output.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{output} cannot be removed: {error.strerror or error}") from error
+        raise InputError(f"{output} cannot be removed: {why(error)}") from error
 
 
 def is_page(form: str | None, output: Path | None) -> bool:

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from harness.base.errors import HarnessError, InputError, told
+from harness.base.errors import HarnessError, InputError, told, why
 from harness.base.json_text import parse_json
 from harness.base.names import RULE, is_path
 from harness.base.options import did_you_mean
@@ -201,8 +201,7 @@ def _lines(path: Path, *, zipped: bool) -> Iterator[tuple[int, str]]:
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    return InputError(f"{path}: cannot be read: {reason}", hint="give a file of cases, *.jsonl.gz")
+    return InputError(f"{path}: cannot be read: {why(error)}", hint="give a file of cases, *.jsonl.gz")
 
 
 _FIELDS: Mapping[str, type] = {

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.base.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError, why
 from harness.base.json_text import parse_json
 
 ABOUT = "recording.json"
@@ -111,7 +111,7 @@ def read_about(folder: Path) -> dict[str, Any]:
     try:
         about = parse_json(path.read_bytes())
     except OSError as error:
-        raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
+        raise TraceError(str(path), [Fault("", f"cannot be read: {why(error)}")]) from error
     except ValueError as error:
         raise TraceError(str(path), [Fault("", f"is not JSON: {error}")]) from error
     version = about.get(FORMAT_KEY) if isinstance(about, dict) else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import Fault, TraceError
+from harness.base.errors import Fault, TraceError, why
 from harness.base.files.packed import PackedError, is_packed, unpacked_bytes, unpacked_head
 from harness.base.json_text import parse_json
 from harness.readers.sniff import MARK
@@ -32,7 +32,7 @@ def contents(path: Path) -> bytes:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
+        raise TraceError(str(path), [Fault("", f"cannot be read: {why(error)}")]) from error
     data = _unpacked(path, data).removeprefix(MARK)
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.base.errors import RunError
+from harness.base.errors import RunError, why
 from harness.base.files.hold import put_back
 from harness.base.options import did_you_mean
 from harness.base.tables import schemas
@@ -69,8 +69,7 @@ def read_info(folder: Path) -> dict[str, Any]:
     except NotADirectoryError:
         raise RunError(f"{folder} is a file, not the folder of a run", hint=_where(folder.parent)) from None
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise RunError(f"{path} cannot be read: {reason}", hint=_AGAIN) from error
+        raise RunError(f"{path} cannot be read: {why(error)}", hint=_AGAIN) from error
     info: dict[str, Any] = found if isinstance(found, dict) else {}
     if info.get("schema") not in schemas.READABLE:
         raise RunError(

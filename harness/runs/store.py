@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.base.errors import RunError
+from harness.base.errors import RunError, why
 from harness.base.files.hold import clear, held
 from harness.base.files.whole import whole_folder
 from harness.base.tables.parquet import UnwritableError
@@ -160,8 +160,7 @@ def _writing(path: Path, hint: str) -> Iterator[None]:
     try:
         yield
     except (OSError, UnwritableError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise RunError(f"{path} cannot be written: {reason or error}", hint=hint) from error
+        raise RunError(f"{path} cannot be written: {why(error)}", hint=hint) from error
 
 
 def _nameable(path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from warnings import warn
 
-from harness.base.errors import Fault, TraceError, told
+from harness.base.errors import Fault, TraceError, told, why
 from harness.base.files.packed import PackedError, refuse_zip, unpacked_head
 from harness.plugins import Plugins
 from harness.plugins.registries import ReaderSpec
@@ -108,8 +108,7 @@ def require_readable(path: Path) -> None:
     except FileNotFoundError:
         raise TraceError(str(path), [Fault("", "there is no such file")]) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TraceError(str(path), [Fault("", f"cannot be read: {reason}")]) from error
+        raise TraceError(str(path), [Fault("", f"cannot be read: {why(error)}")]) from error
     if size == 0 and path.is_file():
         raise TraceError(str(path), [Fault("", "is empty")])
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
-from harness.base.errors import OptionError
+from harness.base.errors import OptionError, why
 from harness.base.frozen import Frozen
 from harness.base.names import kubernetes_name
 from harness.base.options import did_you_mean
@@ -46,8 +46,7 @@ def read_queue_map(path: str) -> dict[str, Place]:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             head, *rows = [[cell.strip() for cell in row] for row in csv.reader(file)] or [[]]
     except (OSError, ValueError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OptionError(f"--tenants map:{path}: cannot be read: {reason}", hint=_HINT) from error
+        raise OptionError(f"--tenants map:{path}: cannot be read: {why(error)}", hint=_HINT) from error
     unknown = sorted({*head} - {_QUEUE, _NAMESPACE, _LOCAL_QUEUE})
     if unknown or _QUEUE not in head or len(head) < 2 or len({*head}) < len(head):
         raise OptionError(

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from harness.base.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told
+from harness.base.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told, why
 from harness.base.files.standard_input import CALLED, STANDARD_INPUT, standard_input_file
 from harness.base.options import resolve
 from harness.base.units import SECOND
@@ -169,7 +169,7 @@ def _open_standard_input(plugins: Plugins, **how: Any) -> Trace:
         with standard_input_file() as file:
             return replace(open_trace(file, plugins, **how), path=called)
     except OSError as error:
-        raise TraceError(CALLED, [Fault("", f"cannot be read: {error.strerror or error}")]) from error
+        raise TraceError(CALLED, [Fault("", f"cannot be read: {why(error)}")]) from error
     except TraceError as error:
         hint = error.hint and error.hint.replace(error.source, str(STANDARD_INPUT))
         raise TraceError(CALLED, error.faults, hint=hint) from error
@@ -179,7 +179,7 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
     try:
         reading = spec.read(path, options)
     except OSError as error:
-        raise TraceError(str(path), [Fault("", f"cannot be read: {error.strerror or error}")]) from error
+        raise TraceError(str(path), [Fault("", f"cannot be read: {why(error)}")]) from error
     except BaseException as error:
         if not is_of_plugin(error):
             raise

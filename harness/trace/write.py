@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, why
 from harness.base.files.whole import whole_file
 from harness.trace.schema import (
     CONVENTIONS_KEY,
@@ -100,8 +100,7 @@ class TraceWriter:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-            raise InputError(f"{self._path} cannot be written: {reason}") from error
+            raise InputError(f"{self._path} cannot be written: {why(error).splitlines()[0]}") from error
 
 
 def _metadata(trace: Trace) -> dict[str, str]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.base.arrays import Ints
-from harness.base.errors import RunError
+from harness.base.errors import RunError, why
 from harness.base.tables import schemas
 from harness.base.values import Value, fixed
 
@@ -221,7 +221,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnwritableError(error.strerror or str(error)) from error
+        raise UnwritableError(why(error)) from error
 
 
 def in_micros(schema: pl.Schema, origin: int) -> list[pl.Expr]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.base.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault, why
 from harness.base.options import did_you_mean
 from harness.base.text import counted
 from harness.cluster.yaml.fields import shown
@@ -134,7 +134,7 @@ def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
                 columns = [list(map(_cell, _values(column))) for column in batch.columns]
                 yield from zip(*columns, strict=True)
     except (OSError, ValueError, pa.ArrowException) as error:
-        what = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        what = why(error).partition("\n")[0]
         raise ClusterError(str(path), [Fault("", f"cannot be read as Parquet: {what}")]) from error
 
 

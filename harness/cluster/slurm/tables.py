@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from harness.base.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault, why
 from harness.base.text import counted
 from harness.base.units import INT64_MAX, slurm_memory
 from harness.base.values import Value, fixed
@@ -114,8 +114,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
-        raise ClusterError(str(path), [Fault("", f"cannot be read: {reason}")]) from error
+        what = f"cannot be read: {why(error, 'is not UTF-8 text')}"
+        raise ClusterError(str(path), [Fault("", what)]) from error
     lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise ClusterError(str(path), [Fault("", "has no lines")])

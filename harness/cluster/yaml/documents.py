@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from harness.base.errors import Fault, SpecError
+from harness.base.errors import Fault, SpecError, why
 from harness.base.json_text import DEEPEST, leading_json
 from harness.base.values import Value, fixed
 from harness.cluster.yaml.scalars import BOOLEAN_FIELDS, NotFiniteError, Word, resolved
@@ -73,8 +73,7 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
             Fault("", f"is not UTF-8 text: byte {error.start} does not belong to a character")
         ) from error
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise faulty(Fault("", f"cannot be read: {reason}")) from error
+        raise faulty(Fault("", f"cannot be read: {why(error)}")) from error
     faults: list[Fault] = []
     documents, complete = read_documents(text, faults)
     if complete and len(documents) != 1:

@@ -9,7 +9,7 @@ import os
 import shlex
 from pathlib import Path
 
-from harness.base.errors import ClusterError, Fault
+from harness.base.errors import ClusterError, Fault, why
 from harness.base.files.packed import PackedError, unpacked_bytes
 from harness.base.files.standard_input import STANDARD_INPUT, standard_input
 
@@ -102,6 +102,5 @@ def text_of(path: Path) -> str:
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> ClusterError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     where = str(error.filename) if isinstance(error, OSError) and error.filename else str(path)
-    return ClusterError(where, [Fault("", f"cannot be read: {reason}")], hint=_HINT)
+    return ClusterError(where, [Fault("", f"cannot be read: {why(error)}")], hint=_HINT)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, why
 from harness.base.files.whole import whole_file
 from harness.base.units import SECOND
 from harness.readers.recordings import (
@@ -77,11 +77,6 @@ class Folder:
             part.path.unlink()
         self._next = max((part.last for part in parts_of(path)), default=0) + 1
 
-    @property
-    def pieces(self) -> int:
-        """The number of pieces that were added since the recording began. Each call of `add` adds a piece."""
-        return self._next - 1
-
     def known(self) -> dict[str, dict[str, Known]]:
         """Returns all objects that still existed according to the parts, by kind and uid."""
         found: dict[str, dict[str, Known]] = {}
@@ -120,9 +115,8 @@ class Folder:
             self.positions |= positions
             self._tell()
         except (OSError, pa.ArrowException) as error:
-            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
             raise InputError(
-                f"{self.path} cannot be written: {reason}",
+                f"{self.path} cannot be written: {why(error).splitlines()[0]}",
                 hint="nothing recorded so far is lost; free some disk space and start again within a few "
                 "minutes, because the server keeps the missing changes only for that long",
             ) from error
@@ -172,7 +166,7 @@ def recording_folder(path: Path, about: Mapping[str, Any]) -> Iterator[Folder]:
             _take(lock.fileno(), path)
             yield _opened(path, about)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+        raise InputError(f"{path} cannot be written: {why(error)}") from error
 
 
 def _opened(path: Path, about: Mapping[str, Any]) -> Folder:

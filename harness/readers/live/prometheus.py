@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, why
 from harness.base.json_text import mapping_of
 from harness.readers.live.answers import BeyondError, UnreachedError
 from harness.readers.live.http import HttpReader, RefusedError, is_transient, live_module
@@ -201,8 +201,7 @@ def _headers(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InputError(f"{path} cannot be read: {reason}") from error
+        raise InputError(f"{path} cannot be read: {why(error, 'it is not UTF-8 text')}") from error
     found = {}
     for number, line in enumerate(lines, start=1):
         name, colon, value = line.partition(":")

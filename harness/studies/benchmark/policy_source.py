@@ -12,7 +12,7 @@ from textwrap import dedent
 from types import ModuleType
 from typing import Any
 
-from harness.base.errors import OptionError, PolicyError, told
+from harness.base.errors import OptionError, PolicyError, told, why
 from harness.policy import PolicyFactory
 
 _MODULE = "evaluated_policy"
@@ -90,8 +90,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise OptionError(f"the policy {path} cannot be read: {reason}") from error
+        raise OptionError(
+            f"the policy {path} cannot be read: {why(error, 'it is not UTF-8 text')}"
+        ) from error
 
 
 def _module(given: Packed) -> ModuleType:

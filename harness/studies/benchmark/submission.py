@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from harness.base.build import version
-from harness.base.errors import HarnessError, RunError
+from harness.base.errors import HarnessError, RunError, why
 from harness.base.files.whole import whole_file
 from harness.plugins import Plugins
 from harness.studies.benchmark.checking import Expected, Judgement, info_of, judge
@@ -127,9 +127,8 @@ class Submission:
             results = [Result.from_json(each) for each in content["results"]]
             return cls(str(content["suite"]), str(content["policy"]), bool(content["clairvoyant"]), results)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            reason = getattr(error, "strerror", None) or "it is damaged"
             raise RunError(
-                f"{folder} is not a submission: {FILE}: {reason}",
+                f"{folder} is not a submission: {FILE}: {why(error, 'it is damaged')}",
                 hint="harness bench run -p PLUGIN makes one",
             ) from error
 

@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.base.errors import RunError
+from harness.base.errors import RunError, why
 from harness.base.files.whole import whole_file
 from harness.base.tables import schemas
 from harness.studies.experiments.evaluation import Item, Made, about
@@ -78,9 +78,8 @@ class Folder:
             found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             schema = found["schema"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            reason = getattr(error, "strerror", None) or "it is damaged"
             raise RunError(
-                f"{self.root} is not an experiment: {path.name}: {reason}",
+                f"{self.root} is not an experiment: {path.name}: {why(error, 'it is damaged')}",
                 hint="harness sweep SPEC makes one",
             ) from error
         if schema != SCHEMA:
@@ -100,8 +99,9 @@ class Folder:
         try:
             return pl.read_parquet(path, glob=False)
         except (OSError, pl.exceptions.PolarsError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise RunError(f"{path} cannot be read: {reason}", hint="harness sweep SPEC writes it") from error
+            raise RunError(
+                f"{path} cannot be read: {why(error)}", hint="harness sweep SPEC writes it"
+            ) from error
 
     # --- what was made ------------------------------------------------------------------------------------
 
@@ -248,7 +248,6 @@ def _writing(path: Path) -> Iterator[Path]:
         with whole_file(path) as file:
             yield file
     except (OSError, pl.exceptions.PolarsError, pa.ArrowException) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
         raise RunError(
-            f"{path} cannot be written: {reason or error}", hint="choose another folder with -o"
+            f"{path} cannot be written: {why(error)}", hint="choose another folder with -o"
         ) from error
