@@ -35,23 +35,9 @@ if TYPE_CHECKING:
     from harness.trace.trace import Trace
 
 __all__ = [
-    "Request",
-    "check_fit",
-    "cluster_for",
-    "compare",
-    "default_plugin",
-    "idle_causes",
-    "isolated",
-    "labels",
-    "make_report",
-    "read_cluster",
-    "read_trace",
-    "replay",
-    "replay_all",
-    "simulate",
-    "sweep",
-    "tune",
-]
+    "Request", "check_fit", "cluster_for", "compare", "default_plugin", "idle_causes", "isolated", "labels",
+    "make_report", "read_cluster", "read_trace", "replay", "replay_all", "simulate", "sweep", "tune",
+]  # fmt: skip
 
 
 @takes_settings

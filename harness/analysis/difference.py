@@ -131,14 +131,8 @@ class Difference:
         - `finished`: 1 if only the second run finishes the job, -1 if only the first run does.
         """
         columns = [
-            "job_id",
-            "queue",
-            "submit_time",
-            "start_time",
-            "finish_time",
-            "progress_lost",
-            "preemptions",
-        ]
+            "job_id", "queue", "submit_time", "start_time", "finish_time", "progress_lost", "preemptions",
+        ]  # fmt: skip
         with reading(self._runs[1].path):
             first, second = (
                 run.micros("jobs").select(columns).collect()[rows]
@@ -214,15 +208,8 @@ class Difference:
                 moved = [f"{row['earlier']:,}", f"{row['later']:,}"]
                 rows.append([row["queue"], f"{row['jobs']:,}", *_cells(row), *moved])
             titles = [
-                "queue",
-                "jobs",
-                "first start",
-                "finish",
-                "lost work",
-                "preemptions",
-                "earlier",
-                "later",
-            ]
+                "queue", "jobs", "first start", "finish", "lost work", "preemptions", "earlier", "later",
+            ]  # fmt: skip
             parts.append(table([titles, *rows]))
             gained, lost = self.extremes(most)
             for title, jobs in (("gain most", gained), ("lose most", lost)):

@@ -56,24 +56,14 @@ NOTHING = "none"
 """The value that represents an absent field without a default."""
 
 _KINDS: Mapping[str, type] = {
-    "ClusterQueue": ClusterQueue,
-    "Cohort": Cohort,
-    "ElasticQuota": ElasticQuota,
-    "LocalQueue": LocalQueue,
-    "ResourceFlavor": ResourceFlavor,
-    "Topology": Topology,
-    "PriorityClass": PriorityClass,
-    "WorkloadPriorityClass": PriorityClass,
-    "PodDisruptionBudget": PodDisruptionBudget,
-    "PodGroup": PodGroup,
-    "pod group of kube-scheduler": SchedulingGroup,
-    "ResourceClaimTemplate": ClaimTemplate,
-    "RuntimeClass": RuntimeClass,
-    "LimitRange": LimitRange,
-    "KubeSchedulerConfiguration": SchedulerConfiguration,
-    "Configuration of Kueue": KueueConfiguration,
+    "ClusterQueue": ClusterQueue, "Cohort": Cohort, "ElasticQuota": ElasticQuota, "LocalQueue": LocalQueue,
+    "ResourceFlavor": ResourceFlavor, "Topology": Topology, "PriorityClass": PriorityClass,
+    "WorkloadPriorityClass": PriorityClass, "PodDisruptionBudget": PodDisruptionBudget, "PodGroup": PodGroup,
+    "pod group of kube-scheduler": SchedulingGroup, "ResourceClaimTemplate": ClaimTemplate,
+    "RuntimeClass": RuntimeClass, "LimitRange": LimitRange,
+    "KubeSchedulerConfiguration": SchedulerConfiguration, "Configuration of Kueue": KueueConfiguration,
     "controller of Kueue": KueueController,
-}
+}  # fmt: skip
 """The kinds whose objects are listed one by one, in the order of the output. Namespaces are listed
 separately.
 """

@@ -74,30 +74,10 @@ class QuotaTree:
     """
 
     __slots__ = (
-        "_bound",
-        "_ceiling",
-        "_numbers",
-        "_saturates",
-        "_up",
-        "borrowing_limit",
-        "children",
-        "cohorts",
-        "declared",
-        "flavor_resources",
-        "kept",
-        "labels",
-        "lending_limit",
-        "local_quota",
-        "names",
-        "nominal",
-        "parent",
-        "potential_available",
-        "queues",
-        "root",
-        "subtree",
-        "usage",
-        "width",
-    )
+        "_bound", "_ceiling", "_numbers", "_saturates", "_up", "borrowing_limit", "children", "cohorts",
+        "declared", "flavor_resources", "kept", "labels", "lending_limit", "local_quota", "names", "nominal",
+        "parent", "potential_available", "queues", "root", "subtree", "usage", "width",
+    )  # fmt: skip
 
     def __init__(
         self,

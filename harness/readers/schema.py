@@ -17,17 +17,6 @@ from harness.trace.schema import (
 )
 
 __all__ = [
-    "CONVENTIONS_KEY",
-    "LEFT_OUT_KEY",
-    "LIMIT",
-    "REQUEST",
-    "VERSION",
-    "VERSION_KEY",
-    "Kind",
-    "Reading",
-    "Rule",
-    "breaches",
-    "column_of",
-    "kubernetes_name",
-    "leave_out",
-]
+    "CONVENTIONS_KEY", "LEFT_OUT_KEY", "LIMIT", "REQUEST", "VERSION", "VERSION_KEY", "Kind", "Reading",
+    "Rule", "breaches", "column_of", "kubernetes_name", "leave_out",
+]  # fmt: skip

@@ -32,28 +32,11 @@ from harness.runs.python_values import Memory, is_theirs, named
 
 _OURS = "harness"
 _APART = (
-    "__main__.py",
-    "analysis",
-    "base/build.py",
-    "cli",
-    "compiled.json",
-    "plugins/conformance.py",
-    "plugins/scaffold",
-    "readers/live",
-    "runs/elsewhere.py",
-    "runs/executors.py",
-    "runs/processes.py",
-    "studies/benchmark",
-    "studies/experiments",
-    "studies/forecasting",
-    "studies/reproduced",
-    "studies/simulation",
-    "studies/tuning",
-    "testing",
-    "trace/bundled",
-    "trace/bundled.py",
-    "trace/generate",
-)
+    "__main__.py", "analysis", "base/build.py", "cli", "compiled.json", "plugins/conformance.py",
+    "plugins/scaffold", "readers/live", "runs/elsewhere.py", "runs/executors.py", "runs/processes.py",
+    "studies/benchmark", "studies/experiments", "studies/forecasting", "studies/reproduced",
+    "studies/simulation", "studies/tuning", "testing", "trace/bundled", "trace/bundled.py", "trace/generate",
+)  # fmt: skip
 """The parts of `harness` that neither make nor record decisions. All other parts count, even future ones."""
 
 _METRICS = "analysis/metrics"

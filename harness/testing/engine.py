@@ -24,19 +24,6 @@ from harness.engine.events import (
 )
 
 __all__ = [
-    "ACTIONS",
-    "ADMIT",
-    "BIND",
-    "EVICT",
-    "FINISH",
-    "GONE",
-    "MARK",
-    "NOMINATE",
-    "PENDING",
-    "PREEMPT",
-    "REPLACE",
-    "UNMARK",
-    "UNNOMINATE",
-    "Engine",
-    "Fact",
-]
+    "ACTIONS", "ADMIT", "BIND", "EVICT", "FINISH", "GONE", "MARK", "NOMINATE", "PENDING", "PREEMPT",
+    "REPLACE", "UNMARK", "UNNOMINATE", "Engine", "Fact",
+]  # fmt: skip

@@ -24,16 +24,9 @@ from harness.analysis.metrics.shown import GOALS
 from harness.plugins.measurement import Measurement
 
 _SHOWN = (
-    *utilization.SHOWN,
-    *idle.SHOWN,
-    *waiting.SHOWN,
-    *starvation.SHOWN,
-    *job_counts.SHOWN,
-    *fairness.SHOWN,
-    *users.SHOWN,
-    *finish_time.SHOWN,
-    *disruption.SHOWN,
-)
+    *utilization.SHOWN, *idle.SHOWN, *waiting.SHOWN, *starvation.SHOWN, *job_counts.SHOWN, *fairness.SHOWN,
+    *users.SHOWN, *finish_time.SHOWN, *disruption.SHOWN,
+)  # fmt: skip
 
 SHOWN = tuple(each.metric for each in _SHOWN)
 """The metrics that a table shows by default, in this order; hours are shown only if capacities differ.

@@ -23,18 +23,8 @@ IN_PART = "all its bound pods finished; its other pods waited"
 AT_THE_END = "still held it at the end of the run"
 
 _READ = (
-    "time",
-    "action",
-    "job",
-    "pod_number",
-    "successor",
-    "pods",
-    "holding",
-    "by",
-    "by_job",
-    "reason",
-    "node",
-)
+    "time", "action", "job", "pod_number", "successor", "pods", "holding", "by", "by_job", "reason", "node",
+)  # fmt: skip
 _SILENT = ("refuse", "nominate", "unnominate", "mark", "unmark", "replace")
 _EVICTIONS = ("preempt", "evict")
 

@@ -21,13 +21,8 @@ from harness.policy import LOST_WITH_NODE
 from harness.runs.run import Run
 
 PREEMPTION, FAILURE, DRAIN, QUOTA_STOP, TIME_OUT, OTHER = CAUSES = (
-    "preemption",
-    "failure",
-    "drain",
-    "quota-stop",
-    "time-out",
-    "other",
-)
+    "preemption", "failure", "drain", "quota-stop", "time-out", "other",
+)  # fmt: skip
 """The causes of evictions.
 
 They are, in this order: preemption, a failed node, a taint that drains the node, a stopped queue, an exceeded

@@ -29,18 +29,8 @@ if TYPE_CHECKING:
     from harness.analysis.report.material import Material
 
 __all__ = [
-    "Block",
-    "Cell",
-    "Code",
-    "Figure",
-    "Key",
-    "Points",
-    "Score",
-    "Scores",
-    "SectionSpec",
-    "Table",
-    "Text",
-]
+    "Block", "Cell", "Code", "Figure", "Key", "Points", "Score", "Scores", "SectionSpec", "Table", "Text",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -33,12 +33,9 @@ from harness.cluster.yaml.fields import Fields
 _DEFAULTS: Amounts = {"cpu": DEFAULT_CPU, "memory": DEFAULT_MEMORY}
 _LASTING = frozenset(("DaemonSet", "Node", "ReplicaSet", "ReplicationController", "StatefulSet"))
 _POD_SET_LABELS = (
-    "kueue.x-k8s.io/podset",
-    "kueue.x-k8s.io/role-hash",
-    "jobset.sigs.k8s.io/replicatedjob-name",
-    "training.kubeflow.org/replica-type",
-    "ray.io/group",
-)
+    "kueue.x-k8s.io/podset", "kueue.x-k8s.io/role-hash", "jobset.sigs.k8s.io/replicatedjob-name",
+    "training.kubeflow.org/replica-type", "ray.io/group",
+)  # fmt: skip
 """The labels that name the pod set of a pod: Kueue's own label, and the labels from which Kueue derives
 names.
 

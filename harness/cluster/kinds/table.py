@@ -82,15 +82,9 @@ OURS: Mapping[tuple[str, str], Kind] = {
 }
 
 CHECKS: tuple[Callable[[Draft], None], ...] = (
-    add_request_defaults,
-    core.check_core,
-    kueue.check_kueue,
-    check_queues,
-    check_topologies,
-    check_pods,
-    check_disruption_budgets,
-    check_scheduling_groups,
-)
+    add_request_defaults, core.check_core, kueue.check_kueue, check_queues, check_topologies, check_pods,
+    check_disruption_budgets, check_scheduling_groups,
+)  # fmt: skip
 """The rules between objects of built-in kinds. They are checked after all objects are read, and before the
 rules of plugins.
 """

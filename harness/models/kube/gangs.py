@@ -38,17 +38,8 @@ class Gang:
     """
 
     __slots__ = (
-        "_counts",
-        "_own",
-        "bound",
-        "ended",
-        "key",
-        "leader",
-        "least",
-        "pending",
-        "priority",
-        "waits",
-    )
+        "_counts", "_own", "bound", "ended", "key", "leader", "least", "pending", "priority", "waits",
+    )  # fmt: skip
 
     def __init__(self, key: _Key, priority: int, least: int | None = None) -> None:
         self.key = key

@@ -263,30 +263,9 @@ class PodInfo:
     """
 
     __slots__ = (
-        "backoff",
-        "devices",
-        "errors",
-        "failures",
-        "gang",
-        "group",
-        "job",
-        "keeps",
-        "name",
-        "node",
-        "nominated",
-        "peers",
-        "place",
-        "pod",
-        "preempted",
-        "preempts",
-        "priority",
-        "quota",
-        "rejected_by",
-        "start",
-        "template",
-        "terminating",
-        "timestamp",
-        "told",
+        "backoff", "devices", "errors", "failures", "gang", "group", "job", "keeps", "name", "node",
+        "nominated", "peers", "place", "pod", "preempted", "preempts", "priority", "quota", "rejected_by",
+        "start", "template", "terminating", "timestamp", "told",
     )  # fmt: skip
 
     def __init__(

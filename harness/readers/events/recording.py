@@ -150,13 +150,9 @@ def _node(manifest: Mapping[str, Any]) -> Iterator[Told]:
 
 
 _TELL: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Told]]] = {
-    "ClusterQueue": _kueue,
-    "Cohort": _kueue,
-    "LocalQueue": _kueue,
-    "ElasticQuota": _elastic,
-    "ElasticQuotaTree": _tree,
-    "Node": _node,
-}
+    "ClusterQueue": _kueue, "Cohort": _kueue, "LocalQueue": _kueue, "ElasticQuota": _elastic,
+    "ElasticQuotaTree": _tree, "Node": _node,
+}  # fmt: skip
 
 
 def _bounds(quota: Mapping[str, Any]) -> dict[Field, str]:

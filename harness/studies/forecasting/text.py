@@ -70,15 +70,8 @@ def verdict(held: Coverage, width: int | None = None) -> str:
         f"median width of these intervals {size}, median error of the p50 {error}",
     ]
     head = [
-        "forecast",
-        "with interval",
-        "within",
-        "moments",
-        "width",
-        "interval score",
-        "pinball",
-        "p50 off by",
-    ]
+        "forecast", "with interval", "within", "moments", "width", "interval score", "pinball", "p50 off by",
+    ]  # fmt: skip
     rows = [_scores(name, each) for name, each in {"futures": held, **held.others}.items()]
     return "\n".join([*folded(sentences, width), "", aligned([head, *rows], left=(0,), width=width)])
 
@@ -198,15 +191,9 @@ def _of_job(
     if displaced:
         yield ""
         head = [
-            "displaced by it",
-            "queue",
-            "now",
-            "preempts",
-            "or others",
-            "later",
-            "by (median)",
+            "displaced by it", "queue", "now", "preempts", "or others", "later", "by (median)",
             "preempted by",
-        ]
+        ]  # fmt: skip
         table = [_displaced(each) for each in displaced]
         yield _table(head, table, rows, _names(forecast), width, left=(0, 1, 7))
 

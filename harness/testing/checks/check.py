@@ -19,16 +19,10 @@ from harness.testing.checks.quotas import ClusterQuotas
 from harness.testing.checks.tables import check_tables
 from harness.trace.trace import Trace
 
-RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType(
-    {
-        "placement": Placement,
-        "never": Never,
-        "priority": ByPriority,
-        "quotas": ClusterQuotas,
-        "kueue": Kueue,
-        "elastic": Elastic,
-    }
-)
+RULES: Mapping[str, Callable[[Facts], Rule]] = MappingProxyType({
+    "placement": Placement, "never": Never, "priority": ByPriority, "quotas": ClusterQuotas, "kueue": Kueue,
+    "elastic": Elastic,
+})  # fmt: skip
 """Maps names to rules that only some policies follow; see `check_run`."""
 
 

@@ -12,24 +12,11 @@ from harness.trace.trace import Trace
 __all__ = ["CHECKS", "Finding", "lint"]
 
 CHECKS: tuple[Callable[[Material], Iterator[Finding]], ...] = (
-    names.check_columns,
-    capacity.check,
-    topology.check,
-    times.check_span,
-    times.check_bursts,
-    times.check_clock,
-    durations.check_work,
-    durations.check_censored,
-    durations.check_limits,
-    durations.check_long_limits,
-    durations.check_span,
-    zones.check,
-    names.check_tenants,
-    names.check_priorities,
-    names.check_ids,
-    units.check,
-    units.check_totals,
-)
+    names.check_columns, capacity.check, topology.check, times.check_span, times.check_bursts,
+    times.check_clock, durations.check_work, durations.check_censored, durations.check_limits,
+    durations.check_long_limits, durations.check_span, zones.check, names.check_tenants,
+    names.check_priorities, names.check_ids, units.check, units.check_totals,
+)  # fmt: skip
 """The checks, in the order of their findings."""
 
 

@@ -45,20 +45,9 @@ class Trial:
     """
 
     __slots__ = (
-        "_affinity",
-        "_devices",
-        "_free",
-        "_moved",
-        "_moves",
-        "_names",
-        "_node",
-        "_ports",
-        "_room_alone",
-        "_shape",
-        "_slots",
-        "_spread",
-        "_tried",
-    )
+        "_affinity", "_devices", "_free", "_moved", "_moves", "_names", "_node", "_ports", "_room_alone",
+        "_shape", "_slots", "_spread", "_tried",
+    )  # fmt: skip
 
     def __init__(self, pod: PodInfo, node: NodeInfo, state: PreFilter, names: Sequence[str]) -> None:
         self._shape = pod.template.shape

@@ -24,13 +24,9 @@ NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING = "not eligible due to a terminating pod on the nominated node."
 
 CRITERIA = (
-    "fewest PDB violations",
-    "lowest highest priority of victims",
-    "lowest sum of victims' priorities",
-    "fewest victims",
-    "latest start of the most important victims",
-    "lowest node name",
-)
+    "fewest PDB violations", "lowest highest priority of victims", "lowest sum of victims' priorities",
+    "fewest victims", "latest start of the most important victims", "lowest node name",
+)  # fmt: skip
 """The criteria for choosing a node, in order. kube-scheduler lacks the last criterion and picks any node."""
 
 _MOST_DRY_RUNS = 256
