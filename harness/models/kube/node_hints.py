@@ -11,8 +11,10 @@ from enum import Enum
 from typing import TypeAlias, final
 
 from harness.cluster.kinds.pods import PodSpec
-from harness.cluster.model import Node
+from harness.cluster.model import Cluster, Node
+from harness.models.kube.cache import Cache
 from harness.models.kube.placement.filters import fits_empty, tolerated
+from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import (
     INTER_POD_AFFINITY,
     NODE_AFFINITY,
@@ -22,7 +24,9 @@ from harness.models.kube.placement.status import (
     POD_TOPOLOGY_SPREAD,
     TAINT_TOLERATION,
 )
-from harness.models.kube.pod import Template
+from harness.models.kube.pod import Template, Templates
+from harness.models.kube.preemption.evaluator import Preemption
+from harness.models.kube.queue import SchedulingQueue
 
 
 class Event(Enum):
@@ -160,3 +164,70 @@ def _domains_change(spec: PodSpec, old: Node, new: Node) -> bool:
 
 def _now_selects(spec: PodSpec, old: Node, new: Node) -> bool:
     return spec.allows(new.name, new.labels) and not spec.allows(old.name, old.labels)
+
+
+@final
+class ChangingNodes:
+    """The nodes of a scheduler. Changes of nodes reach its parts and its pending pods.
+
+    Upstream: `addNodeToCache`, `updateNodeInCache` and `deleteNodeFromCache` in
+    pkg/scheduler/eventhandlers.go.
+
+    Args:
+        cluster: the initial nodes.
+        cache: the nodes and the pods on them.
+        templates: the templates of pods.
+        scheduling: finds nodes for pods.
+        preemption: finds victims, or None if there is no preemption.
+        queue: the pending pods.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cache: Cache,
+        templates: Templates,
+        scheduling: Scheduling,
+        preemption: Preemption | None,
+        queue: SchedulingQueue,
+    ) -> None:
+        self._nodes = dict(cluster.nodes)
+        self._cache = cache
+        self._templates = templates
+        self._scheduling = scheduling
+        self._preemption = preemption
+        self._queue = queue
+
+    def put(self, node: Node) -> None:
+        """Adds, restores or changes a node. If the manifest is equal to the current one, nothing happens."""
+        old = self._nodes.get(node.name)
+        events = [Event.ADDED] if old is None else list(reports(old, node))
+        if old is not None and not events and old.unschedulable == node.unschedulable:
+            return
+        self._nodes[node.name] = node
+        if self._cache.put(node):
+            self._templates.count_by_resources()
+        for event in events:
+            self._queue.changed(NodeHint(event, old, node).helps)
+
+    def drop(self, name: str) -> None:
+        """Removes a node. The caller must then delete the node's pods, sorted by name."""
+        old = self._nodes.pop(name)
+        self._queue.changed(NodeHint(Event.DELETED, old, None).helps)
+        self._cache.drop(name)
+
+    def settle(self) -> bool:
+        """Updates the order of nodes and drops results about former nodes, before an attempt.
+
+        Returns:
+            True if the order has changed.
+        """
+        cache = self._cache
+        if not (cache.unsettled and self._queue.tries_some):
+            return False
+        differs = cache.settle()
+        self._queue.forget_refusals()
+        self._scheduling.renew()
+        if self._preemption is not None:
+            self._preemption.renew()
+        return differs

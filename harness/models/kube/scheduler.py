@@ -18,7 +18,7 @@ from harness.models.kube.gang_scheduling import TIMEOUT, GangRefusal, PermitGang
 from harness.models.kube.hints import Hints
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.node_changes import ChangingNodes
+from harness.models.kube.node_hints import ChangingNodes
 from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scheduling import Diagnosis, scheduling_of
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
