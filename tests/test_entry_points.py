@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.plugins.entry_points import installed
+from harness.plugins.loading import installed
 
 
 def _install(folder: Path, name: str) -> Path:

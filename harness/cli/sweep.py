@@ -119,8 +119,7 @@ def _spec(
 ) -> Spec:
     from dataclasses import replace
 
-    from harness.studies.experiments.names import label_of
-    from harness.studies.experiments.parsing import from_texts, load_spec, more_varied, spec_of
+    from harness.studies.experiments.parsing import from_texts, label_of, load_spec, more_varied, spec_of
     from harness.studies.experiments.specification import Seeds
 
     if not paths:

@@ -41,9 +41,9 @@ from harness.policy.protocol import (
     Possible,
     RunningJobs,
     Standing,
+    View,
     Why,
 )
-from harness.policy.view import View
 
 __all__ = [
     "CONTROLLER_CRASH", "ENDLESS", "LOST_WITH_NODE", "MARK", "REPLACE", "UNMARK", "Admit", "Arrival",

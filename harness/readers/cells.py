@@ -15,11 +15,30 @@ from math import isnan
 import polars as pl
 
 from harness.base.units import SECOND
-from harness.readers.numbers import EXACT, SECONDS, is_amount, is_seconds, microseconds
 from harness.readers.time_forms import read_form
 
 _EXAMPLE = datetime(2017, 10, 9, 7, 1, 55, tzinfo=UTC)
 _SPAN = r"^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{2}(?:\.\d+)?)$"
+
+EXACT = 2**53  # a float64 holds integers up to this one exactly
+SECONDS = 2**53 // 1_000_000
+"""The largest number of seconds that is exact to the microsecond (285 years)."""
+
+
+def is_amount(column: pl.Expr) -> pl.Expr:
+    """Returns True for values that are finite integers that a double holds exactly."""
+    return column.is_finite() & (column.abs() <= EXACT) & (column == column.floor())
+
+
+def is_seconds(column: pl.Expr) -> pl.Expr:
+    """Returns True for values that are finite numbers of seconds and exact to the microsecond."""
+    return column.is_finite() & (column.abs() <= SECONDS)
+
+
+def microseconds(column: pl.Expr) -> pl.Expr:
+    """Converts seconds to int64 microseconds, rounded to the nearest one. Whole seconds are exact."""
+    whole = column.floor()
+    return whole.cast(pl.Int64) * 1_000_000 + ((column - whole) * 1e6).round().cast(pl.Int64)
 
 
 @dataclass(frozen=True, slots=True)

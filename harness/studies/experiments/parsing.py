@@ -10,12 +10,12 @@ from typing import Any, get_args
 
 from harness.base.errors import Fault, HarnessError, InputError, SpecError
 from harness.base.frozen import Frozen
+from harness.base.names import checked_label
 from harness.base.options import did_you_mean
 from harness.cluster.derive import plain_stem
 from harness.cluster.yaml.documents import read_documents, read_specification
 from harness.cluster.yaml.fields import Fields, shown
 from harness.cluster.yaml.scalars import settled
-from harness.studies.experiments.names import label_of, name_of
 from harness.studies.experiments.points import size
 from harness.studies.experiments.specification import (
     MOST_ITEMS,
@@ -94,7 +94,7 @@ class _Reader:
             fields.fault("trace", "is missing: name the trace to replay")
         clusters: Mapping[str, Path | None] = self._several("cluster", "clusters", file="cluster")
         called = fields.string("experiment", name)
-        self._try("experiment", lambda: name_of(called))
+        self._try("experiment", lambda: checked_label(called))
         groups = (*self._vary(), *self._zip())
         self._once(groups)
         arms = self._arms()
@@ -143,7 +143,7 @@ class _Reader:
             if not isinstance(path, str) or not path:
                 self._fields.fault(f"{name}.{label}", f"must be a path, not {shown(path)}")
                 continue
-            self._try(f"{name}.{label}", lambda label=label: name_of(str(label)))
+            self._try(f"{name}.{label}", lambda label=label: checked_label(str(label)))
             found[str(label)] = self._path(path)
         return Frozen(found)
 
@@ -187,7 +187,7 @@ class _Reader:
                 continue
             plugin, at, label = item.partition("@")
             label = label if at else plugin
-            self._try(place, lambda label=label: name_of(label))
+            self._try(place, lambda label=label: checked_label(label))
             if any(label == arm.label for arm in arms):
                 fields.fault(
                     place, f"two plugins have the name {label!r}: give one another name, as in {plugin}@other"
@@ -387,3 +387,11 @@ def _plain(text: str) -> Value:
     documents, _ = read_documents(text, faults)
     value = settled(documents[0].content) if documents and not faults else text
     return value if isinstance(value, (str, int, float)) else text
+
+
+def label_of(path: Path) -> str:
+    """Returns the default label of a file, which is its name without suffixes."""
+    stem = plain_stem(path)
+    for ending in (".cluster", ".patch"):
+        stem = stem.removesuffix(ending)
+    return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in stem).lstrip(".-") or "input"

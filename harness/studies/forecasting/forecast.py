@@ -18,7 +18,9 @@ from harness.studies.forecasting.futures import Future, World
 from harness.studies.forecasting.paired import By, Displaced, Shift, displaced, preemptors, shifts
 from harness.studies.forecasting.past import Past
 from harness.studies.forecasting.quantiles import SHARES, Times, quantile, quantiles
-from harness.studies.forecasting.reasons import Reason
+from harness.studies.simulation.instant import Scheduler
+from harness.studies.simulation.judging import Judge
+from harness.studies.simulation.moment import Dump
 
 SCHEMA = 2
 """The version of the JSON document. It increases with each change, and existing fields never change."""
@@ -297,3 +299,33 @@ def _plain_shift(row: Shift) -> dict[str, Any]:
 
 def _seconds(time: float | None) -> float | None:
     return None if time is None else time / SECOND
+
+
+class Reason(NamedTuple):
+    """The reason why a workload waits now.
+
+    Attributes:
+        waits_for: one of `quota`, `nodes`, `victims`, `checks` and `turn`, which
+            `harness.studies.simulation.answer.Answer` explains. Or `starts` if the workload starts now, or
+            `never` if it can never start.
+        why: the deciding facts, in the words of `harness explain`.
+    """
+
+    waits_for: str
+    why: str
+
+
+def reasons_in(world: World) -> Mapping[str, Reason]:
+    """Maps each waiting workload, by namespace and name, to why it waits when the scheduler first runs.
+
+    Raises:
+        PolicyError: the policy failed.
+    """
+    settings = world.settings
+    moment = Dump(world.cluster, Scheduler(settings.policy, settings.options, settings.losses))
+    answers = Judge(moment, moment.played(), moment.waiting).answers()
+    return {
+        name: Reason(answer.waits_for or answer.verdict, answer.why)
+        for answer in answers
+        for name in answer.ids
+    }

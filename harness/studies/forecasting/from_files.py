@@ -32,12 +32,11 @@ from harness.runs.questions import assumptions, ignored_fields
 from harness.runs.run import Run
 from harness.runs.settings import losses_of
 from harness.studies.forecasting.backtest import Backtest, judged_at
-from harness.studies.forecasting.forecast import Forecast
+from harness.studies.forecasting.forecast import Forecast, reasons_in
 from harness.studies.forecasting.futures import Future, Settings, World, futures_of
 from harness.studies.forecasting.inputs import world_of
 from harness.studies.forecasting.new_job import NO_QUEUE, read_job, submitted
 from harness.studies.forecasting.past import FUTURES, Past, moments_to_judge, past_of
-from harness.studies.forecasting.reasons import reasons_in
 from harness.studies.forecasting.record import Record, record_of_trace
 from harness.studies.forecasting.record_of_run import record_of_run
 from harness.studies.forecasting.scores import Coverage, coverage

@@ -1,4 +1,4 @@
-"""Creates random timed patches for the queues, cohorts and elastic quotas of a world."""
+"""Creates random timed patches for the queues, cohorts, elastic quotas and nodes of a world."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 from harness.base.units import INT64_MAX, format_amount, parse_quantity, round_up
+from harness.cluster.changes.event_nodes import UNREACHABLE
 from harness.cluster.changes.timed import FROM, UNTIL
+from harness.cluster.kinds.core import DRAIN
 from harness.testing.worlds.chance import Chance
-from harness.testing.worlds.clusters import Manifest
+from harness.testing.worlds.clusters import GPU, SPOT, TAINT, Manifest, Units
 
 _LATEST = 90
 """The latest start of a change, in seconds after the origin."""
@@ -17,6 +19,9 @@ _LATEST = 90
 _OF_QUEUES = ("quotas", "quotas", "quotas", "stop", "stop", "weight", "preemption")
 _RECLAIM = ("Never", "LowerPriority", "Any")
 _FACTORS = (Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(2))
+
+_LATEST_OF_NODES = 150
+"""The latest start of a change of a node, in seconds after the origin."""
 
 
 def events(chance: Chance, manifests: Sequence[Manifest]) -> list[Manifest]:
@@ -104,3 +109,61 @@ def _of_tree(chance: Chance, node: Mapping[str, Any]) -> Manifest:
 def _times(resource: str, quantity: str | int, factor: Fraction) -> str:
     amount = round_up(resource, parse_quantity(quantity))
     return format_amount(resource, min(INT64_MAX, int(amount * factor)))
+
+
+def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list[Manifest]:
+    """Returns manifests that add, change or remove nodes for some time.
+
+    Nodes appear, disappear and return, and are cordoned, drained, disconnected, tainted, relabelled and
+    resized. The manifests must come after those of `nodes`. The first node always exists.
+    """
+    found = []
+    for number in range(chance.between(1, 8)):
+        node = nodes[chance.between(0, len(nodes) - 1)]
+        begin = chance.between(0, _LATEST_OF_NODES)
+        until = begin + chance.choice((1, 5, 20, 60, 1000))
+        patch = _node_patch(chance, node, units, may_go=node is not nodes[0])
+        name = node["metadata"]["name"]
+        if chance.percent(10):
+            name = f"new{number}"
+            patch = {key: node[key] for key in ("spec", "status") if key in node}
+        annotations = {
+            "harness/from": f"{begin}s",
+            "harness/until": f"{until}s",
+            **patch.pop("annotations", {}),
+        }
+        metadata = {"name": name, "annotations": annotations, **patch.pop("metadata", {})}
+        if name not in (each["metadata"]["name"] for each in nodes):
+            metadata["labels"] = {**node["metadata"]["labels"], "kubernetes.io/hostname": name}
+        found.append({"apiVersion": "v1", "kind": "Node", **patch, "metadata": metadata})
+    return found
+
+
+def _node_patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -> dict[str, Any]:
+    match chance.choice(
+        (
+            *("go",) * 3 * may_go,
+            *("taint", "no-execute", "no-execute", "cordon", "drain", "cut off", "resize", "label"),
+        )
+    ):
+        case "go":
+            return {"$patch": "delete"}
+        case "taint":
+            return {"spec": {"taints": [chance.choice((TAINT, SPOT))]}}
+        case "no-execute":
+            key = chance.choice(("broken", "node.kubernetes.io/not-ready"))
+            return {"spec": {"taints": [{"key": key, "effect": "NoExecute"}]}}
+        case "cordon":
+            return {"spec": {"unschedulable": True}}
+        case "drain":
+            timeout = chance.choice(("0s", "3s", "30s"))
+            return {"annotations": {DRAIN: timeout}, "spec": {"unschedulable": True}}
+        case "cut off":
+            taint = {"key": UNREACHABLE, "effect": chance.choice(("NoSchedule", "NoExecute"))}
+            return {"spec": {"taints": [taint]}}
+        case "label":
+            return {"metadata": {"labels": {"zone": chance.choice("abc")}}}
+    amounts = {name: chance.between(0, 4 if name == GPU else 9) * unit for name, unit in units.items()}
+    return {
+        "status": {"allocatable": {name: format_amount(name, amount) for name, amount in amounts.items()}}
+    }

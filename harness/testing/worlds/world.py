@@ -29,8 +29,8 @@ from harness.testing.checks import Broken, check_run
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import Manifest, elastic, kueue, nodes, pod_group
 from harness.testing.worlds.events import events
+from harness.testing.worlds.events import node_events as changes_of
 from harness.testing.worlds.jobs import PROTECTED, Kin, Row, frame_of, largest_unit, pod_groups, rows
-from harness.testing.worlds.node_events import node_events as changes_of
 from harness.trace.schema import REQUEST
 from harness.trace.trace import Trace
 from harness.trace.validate import checked

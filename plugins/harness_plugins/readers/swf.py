@@ -17,9 +17,8 @@ from typing import Any
 import polars as pl
 
 from harness import Reading
-from harness.readers.cells import Field, seconds, text, whole
+from harness.readers.cells import EXACT, SECONDS, Field, seconds, text, whole
 from harness.readers.delimited import typed_rows
-from harness.readers.numbers import EXACT, SECONDS
 from harness.readers.source import contents, every_line, lines_of
 from harness_plugins.readers.sniff import SWF_EXTENDED_COLUMNS
 from harness_plugins.readers.swf_jobs import jobs_of
