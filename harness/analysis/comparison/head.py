@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from harness.analysis.comparison.distinction import PLUGIN, Distinction, summarized
 from harness.analysis.comparison.worlds import distinctions
+from harness.base.grouping import grouped
 from harness.base.markdown import plain
 from harness.base.text import printable
 from harness.base.units import format_duration
@@ -72,9 +73,7 @@ class Head:
             for each in found:
                 if each.kind != PLUGIN or each.field or not self._tells(name, plugin):
                     of_runs.setdefault(each, []).append(name)
-        together: dict[tuple[str, ...], list[Distinction]] = {}
-        for each, names in of_runs.items():
-            together.setdefault(tuple(names), []).append(each)
+        together = grouped((tuple(names), each) for each, names in of_runs.items())
         groups = [Group(names, list(_first(summarized(found)))) for names, found in together.items()]
         same = [name for name, found in zip(self._names[1:], self.distinctions[1:], strict=True) if not found]
         return groups + ([Group(same, [_SAME], alike=True)] if same else []) + list(self._shared())

@@ -14,6 +14,7 @@ from harness.analysis.comparison.missing import about_missing, about_unshaken
 from harness.analysis.comparison.samples import LOST
 from harness.analysis.metrics.finish_time import FINISH_TIMES
 from harness.analysis.metrics.idle import METRICS as IDLE_METRICS
+from harness.base.grouping import summed
 from harness.base.text import counted, first_of, printable, times
 from harness.base.units import format_amount, format_duration
 from harness.plugins.scopes import ALL
@@ -168,10 +169,7 @@ def _between(amounts: Sequence[int], text: Callable[[int], str]) -> str:
 
 
 def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
-    held: dict[str, int] = {}
-    for gang in gangs:
-        for resource, amount in gang["held"].items():
-            held[resource] = held.get(resource, 0) + amount
+    held: dict[str, int] = summed(each for gang in gangs for each in gang["held"].items())
     amounts = ", ".join(f"{format_amount(each, held[each])} {each}" for each in sorted(held))
     named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
     more = ", ..." if len(gangs) > len(named) else ""

@@ -21,6 +21,7 @@ from harness.analysis.explanation.history import (
 )
 from harness.analysis.explanation.standing import standings
 from harness.analysis.explanation.vocabulary import Figures, Units, read, share_of
+from harness.base.grouping import summed
 from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.runs.folder import reading
 from harness.runs.run import Run
@@ -139,10 +140,7 @@ class Histories:
         events = []
         for (time, what, reason, _), group in groups.items():
             first = group[0]
-            nodes: dict[str, int] = {}
-            for row in group:
-                if row["node"] is not None:
-                    nodes[row["node"]] = nodes.get(row["node"], 0) + row["pods"]
+            nodes = summed((row["node"], row["pods"]) for row in group if row["node"] is not None)
             spans, ran = None, None
             if what in EVICTIONS and time not in told and progress is not None:
                 told.add(time)
@@ -171,9 +169,7 @@ class Histories:
 
     def _others(self, what: str, group: list[dict[str, Any]]) -> tuple[Other, ...]:
         if what == PREEMPTS:
-            pods: dict[str, int] = {}
-            for row in group:
-                pods[row["job_id"]] = pods.get(row["job_id"], 0) + row["pods"]
+            pods = summed((row["job_id"], row["pods"]) for row in group)
         elif group[0]["by"] is not None:
             pods = {group[0]["by"]: 0}
         else:
@@ -326,13 +322,12 @@ def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:
 
 def _lost_amounts(spans: Sequence[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
     """Sums up the resource-microseconds lost, by resource. Each span comes with its lost time."""
-    lost: dict[str, int] = {}
-    for span, time in spans:
-        for column, amount in span.items():
-            if column.startswith("request.") and amount and time:
-                resource = column.removeprefix("request.")
-                lost[resource] = lost.get(resource, 0) + amount * time
-    return lost
+    return summed(
+        (column.removeprefix("request."), amount * time)
+        for span, time in spans
+        for column, amount in span.items()
+        if column.startswith("request.") and amount and time
+    )
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[Stretch]:

@@ -15,6 +15,7 @@ from harness.analysis.metrics.ideal import Wants, ideal_shares, total
 from harness.analysis.metrics.levels import Holder, holders_then
 from harness.analysis.metrics.pieces import Piece
 from harness.base.arrays import Bools, Floats, Groups, Ints, distinct, next_of, quotients
+from harness.base.grouping import grouped
 from harness.runs.epochs import number_at
 from harness.runs.run import Run
 
@@ -260,9 +261,7 @@ class _Begun(NamedTuple):
 
 def _ended(waiting: Sequence[tuple[Piece, _Begun | None]]) -> Iterator[tuple[Piece, Shares | None]]:
     """Yields shares after the ideal shares of several pieces were computed together."""
-    tables: dict[tuple[int, int], list[_Table]] = {}
-    for each in (table for _, begun in waiting if begun is not None for table in begun.tables):
-        tables.setdefault(each.shape, []).append(each)
+    tables = grouped((each.shape, each) for _, begun in waiting if begun is not None for each in begun.tables)
     found = {
         shape: iter(ideal_shares([each.wants for each in some], [each.lengths for each in some]))
         for shape, some in tables.items()

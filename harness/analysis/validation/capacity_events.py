@@ -22,6 +22,7 @@ from harness.analysis.validation.history import history_of
 from harness.analysis.validation.objects import NODES, QUEUE, WHOLE, Object, objects_of, told
 from harness.analysis.validation.supposed import Event, Row, quotas_of, removal, rows_of
 from harness.analysis.validation.trials import Trials
+from harness.base.grouping import grouped
 from harness.base.text import aligned, counted
 from harness.base.units import HOUR, MINUTE, SECOND, format_duration
 
@@ -187,9 +188,7 @@ def explained(
         notes.insert(0, _how_far(until, len(needed)))
     kept = _needed(kept, error, least=0.0, enough=_LEAST)
     before, after = error(()), error(kept)
-    of: dict[str, list[Event]] = {}
-    for event in kept:
-        of.setdefault(_name(event, objects.several), []).append(event)
+    of = grouped((_name(event, objects.several), event) for event in kept)
     parts = [
         Part(name, rows_of(events, end), after if len(of) == 1 else error(events))
         for name, events in of.items()

@@ -11,6 +11,7 @@ from harness.analysis.validation.agreement import TOLERANCE
 from harness.analysis.validation.history import History
 from harness.analysis.validation.supposed import Event, Quota, removal
 from harness.analysis.validation.trials import Events, State, Trials
+from harness.base.grouping import grouped
 from harness.base.units import DAY, HOUR, MINUTE, SECOND
 
 S = TypeVar("S")
@@ -202,10 +203,7 @@ class Guesses:
 
         The replacements with the best scores are compared again over a longer time.
         """
-        alike: dict[Score, list[Event]] = {}
-        for other, score in scores:
-            if score[0] <= TOLERANCE - state.until:
-                alike.setdefault(score, []).append(other)
+        alike = grouped((score, other) for other, score in scores if score[0] <= TOLERANCE - state.until)
         likely = [
             other for _, others in sorted(alike.items())[:2] for other in others[:: 1 + len(others) // 8]
         ]

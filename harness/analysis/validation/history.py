@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from harness.base.collector import seldom_collected
+from harness.base.grouping import summed
 from harness.cluster.changes.edits import Instant
 from harness.engine.events import BIND, EVICT, FINISH, GONE, PROGRESS, RESTORING, Fact, NullRecorder
 from harness.runs.engines import as_heard, engine_of, made
@@ -54,11 +55,8 @@ class History(NamedTuple):
 
         Jobs are counted just before `time`.
         """
-        found: dict[str, int] = {}
-        for job, nodes in self.nodes_at(time).items():
-            for node in nodes:
-                found[node] = found.get(node, 0) + (1 if job in jobs else -1)
-        return found
+        held = self.nodes_at(time).items()
+        return summed((node, 1 if job in jobs else -1) for job, nodes in held for node in nodes)
 
 
 def history_of(plan: Plan) -> History:

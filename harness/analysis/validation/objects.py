@@ -11,6 +11,7 @@ import polars as pl
 
 from harness.analysis.metrics.levels import holder_of_jobs
 from harness.analysis.validation.load import Amounts, Held, Waited
+from harness.base.grouping import summed
 from harness.runs.run import Run
 from harness.trace.schema import entries
 
@@ -130,10 +131,7 @@ def _groups_of_nodes(trace: Trace, cluster: Cluster) -> Iterator[tuple[Object, f
         if used & {node.name for node in inside} or len(inside) in (0, len(cluster.nodes)):
             return
         used |= {node.name for node in inside}
-        limits: dict[str, int] = {}
-        for node in inside:
-            for resource, amount in node.allocatable.items():
-                limits[resource] = limits.get(resource, 0) + amount
+        limits = summed(each for node in inside for each in node.allocatable.items())
         name = ", ".join(f"{key}={value}" for key, value in labels)
         yield (
             Object(NODES, name, limits, {}, {node.name: node.allocatable for node in inside}),
