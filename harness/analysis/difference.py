@@ -182,8 +182,7 @@ class Difference:
 
     def extremes(self, most: int = MOST) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Returns two tables: the jobs that finish earlier by the most, and those that finish later."""
-        jobs = self.jobs.with_row_index("row")
-        moved = jobs.filter(pl.col("finish") != 0)
+        moved = self.jobs.with_row_index("row").filter(pl.col("finish") != 0)
         most = min(most, moved.height)  # polars accepts only 64-bit numbers
         gained = moved.filter(pl.col("finish") < 0).sort("finish", "row").head(most)
         lost = moved.filter(pl.col("finish") > 0).sort("finish", "row", descending=[True, False]).head(most)

@@ -70,8 +70,7 @@ def matched(
     several = tuple(pods)
     if not workloads:
         return (), several
-    objects = _Objects(manifests)
-    owners = _Owners(objects, workloads)
+    owners = _Owners(_Objects(manifests), workloads)
     names = {each.key for each in workloads}
     found = tuple(
         replace(pod, named_as_workload=True) if pod.full_name in names else pod

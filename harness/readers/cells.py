@@ -202,8 +202,7 @@ def moment(name: str, form: str) -> Field:
     Raises:
         ValueError: the form does not determine a moment.
     """
-    known = read_form(form)
-    return Field(name, known.value, f"a time such as {_EXAMPLE.strftime(form)}")
+    return Field(name, read_form(form).value, f"a time such as {_EXAMPLE.strftime(form)}")
 
 
 def iso_moment(name: str) -> Field:

@@ -194,8 +194,7 @@ class JudgedTwin(IsolatedTwin):
 
 def is_measured(run: Run) -> bool:
     """Returns True if a run has results from a comparison with replays of each of its quotas alone."""
-    found = run.metrics.filter(metric=VIOLATIONS)["value"]
-    return bool(found.is_not_null().any())
+    return bool(run.metrics.filter(metric=VIOLATIONS)["value"].is_not_null().any())
 
 
 def measured_as(run: Run, before: Run) -> Run:

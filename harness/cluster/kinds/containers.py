@@ -26,8 +26,7 @@ def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[
     """
     resources = fields.child("resources")
     limits = read(resources, "limits")
-    requests = {**limits, **read(resources, "requests")}
-    return limits, requests
+    return limits, {**limits, **read(resources, "requests")}
 
 
 @final

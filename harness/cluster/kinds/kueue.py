@@ -149,8 +149,7 @@ def _checks(spec: Fields) -> tuple[AdmissionCheck, ...]:
 
 def _consumed(status: Fields) -> Mapping[str, int]:
     sharing = status.child("fairSharing")
-    admission = sharing.child("admissionFairSharingStatus")
-    table = admission.child("consumedResources")
+    table = sharing.child("admissionFairSharingStatus").child("consumedResources")
     found = {resource: table.quantity(resource) for resource in table}
     return frozen({name: math.floor(used * _NANO) for name, used in found.items() if used is not None})
 

@@ -94,8 +94,7 @@ def connect(
         single = config.get(context)
         if single.user is None:
             single = single._replace(user=models.User())
-        parameters = adapter.ConnectionParams(timeout=None)
-        client = adapter.Client(single, parameters)
+        client = adapter.Client(single, adapter.ConnectionParams(timeout=None))
     except InputError:
         raise
     except Exception as error:  # a library's errors about the file, whose texts may quote the file

@@ -125,8 +125,7 @@ def present_of(
 def _present(
     job: Job, traits: Traits, manifest: Workload | Pod, created: int | None, cluster: Cluster, now: int | None
 ) -> Present:
-    standing = standing_of(cluster, manifest)
-    since = standing.since
+    since = standing_of(cluster, manifest).since
     leaving = is_leaving(manifest)
     waits = leaving or lacks_something(cluster, manifest)
     elapsed = 0 if waits or since is None or now is None else max(0, now - since)

@@ -115,8 +115,7 @@ def _settings(run: Run, plan: Plan) -> Iterator[str]:
 
 def _arrivals(run: Run, plan: Plan) -> Iterator[str]:
     """Yields at most one sentence, about jobs that do not arrive when the task says."""
-    frame = jobs_of(plan).frame
-    expected = frame.select(pl.col("job_id").cast(pl.String), "submit")
+    expected = jobs_of(plan).frame.select(pl.col("job_id").cast(pl.String), "submit")
     if plan.settings.until is not None:
         expected = expected.filter(pl.col("submit") <= plan.settings.until)
     found = run.micros("jobs").select("job_id", "submit_time").collect()

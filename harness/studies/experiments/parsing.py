@@ -70,8 +70,7 @@ def spec_of(content: Any, *, source: str, folder: Path = Path(), name: str = "ex
     """
     faults: list[Fault] = []
     fields = Fields(content, "", faults)
-    reader = _Reader(fields, folder, faults)
-    spec = reader.spec(source, name)
+    spec = _Reader(fields, folder, faults).spec(source, name)
     for unread in fields.unread():
         hint = did_you_mean(unread, _FIELDS) if unread in fields else "is it misspelled?"
         faults.append(Fault(unread, f"is not a known field; {hint}"))

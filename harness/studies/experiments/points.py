@@ -45,8 +45,7 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
 
 def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
     """Yields the points that are not excluded, or the requested number of different ones at random."""
-    lengths = [len(group[0].values) for group in spec.axes]
-    whole = prod(lengths)
+    whole = prod([len(group[0].values) for group in spec.axes])
     if spec.random is None or spec.random.count >= whole:
         yield from filter(
             lambda point: not _excluded(spec, point), (_at(spec, each) for each in range(whole))

@@ -233,8 +233,7 @@ def _levels(judged: Judged, name: str) -> list[str]:
 
 def _pairs(judged: Judged, scaled: Sequence[_Scaled]) -> Iterator[Block]:
     """Yields heat maps for pairs of factors, with means over all other factors."""
-    varied = _varied(judged)
-    pairs = list(combinations(varied, 2))
+    pairs = list(combinations(_varied(judged), 2))
     for one in scaled:
         values = judged.estimates(one.measured)
         made = []

@@ -129,8 +129,7 @@ def _amount(fields: Fields, name: str) -> str | None:
 def _kubernetes_memory(text: str) -> str:
     """Converts memory to Kubernetes' form. For example, `512m` and `512mb` become `512Mi`."""
     text = text.strip()
-    lower = text.lower()
-    number = lower.removesuffix("b")
+    number = text.lower().removesuffix("b")
     return number[:-1] + _JAVA[number[-1]] if number[-1:] in _JAVA else text
 
 

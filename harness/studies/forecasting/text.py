@@ -27,8 +27,7 @@ def text(forecast: Forecast, width: int | None = None, *, rows: int | None = _RO
     for name, other in forecast.others.items():
         if other.submitted is not None:
             parts += [*_of_job(other, other.submitted, width, rows, f"with {name}, "), ""]
-    names = _names(forecast)
-    parts += [_workloads(forecast, rows, names, width), ""]
+    parts += [_workloads(forecast, rows, _names(forecast), width), ""]
     if not forecast.risks:
         job = forecast.submitted
         without = f"without {_name(job.name)}, " if job is not None else ""

@@ -53,8 +53,7 @@ def as_job_set(
     """
     fields = Fields(job, "", faults)
     spec = fields.child("spec")
-    reference = spec.child("runtimeRef")
-    kind, name = _reference(reference)
+    kind, name = _reference(spec.child("runtimeRef"))
     space = "" if kind == RUNTIMES[0] else _space(fields)
     for each in beside:
         runtime = Fields(each, f"{kind} {name}", faults)
