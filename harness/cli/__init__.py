@@ -11,7 +11,6 @@ import click
 
 from harness.base.collector import collect_seldom
 from harness.base.errors import HarnessError, InputError, blamed_on
-from harness.base.native_libraries import compute_in_one_thread, keep_freed_memory
 from harness.cli.context import ARGUMENTS, PluginChoice
 from harness.cli.failure import end_like_ctrl_c, ended, is_shortage, open_what_is_closed, warnings_in_words
 from harness.cli.group import Group
@@ -47,6 +46,12 @@ The module `harness.cli.NAME` defines the subcommand NAME.
 
 _COMPLETE = "_HARNESS_COMPLETE"
 _DEBUG = "--debug"
+
+_JEMALLOC = "_RJEM_MALLOC_CONF"
+"""The variable that jemalloc, the allocator of polars, reads when it is loaded. Others ignore it."""
+
+_OPENBLAS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+"""The environment variables that OpenBLAS reads when it is loaded. It uses the first variable that is set."""
 
 
 class LazyGroup(Group):
@@ -184,3 +189,25 @@ def main(args: list[str] | None = None) -> None:
         raise
     except BaseException as error:  # A panic of polars is not an Exception.
         sys.exit(ended(error, debug=debug))
+
+
+def keep_freed_memory() -> None:
+    """Let polars keep freed memory for ten seconds, unless the user has set a time.
+
+    harness writes tables in chunks of tens of megabytes. By default, polars returns this memory to the system
+    after half a second, before the next chunk. The system must then clear the memory again for the next
+    chunk, which takes 1 % of the time of a replay. Ten seconds are jemalloc's own default.
+    """
+    os.environ.setdefault(_JEMALLOC, "dirty_decay_ms:10000")
+
+
+def compute_in_one_thread() -> None:
+    """Let numpy use one thread for linear algebra, here and in children, unless the user has set a number.
+
+    When numpy is loaded, OpenBLAS starts one thread for each core, and each thread spins for a while before
+    it sleeps. On two cores, this is half of the cost of loading numpy. OpenBLAS is only used for matrix
+    products. A replay computes none, and a comparison computes only a few small products. In one thread,
+    their last digits don't depend on the number of cores.
+    """
+    if not any(name in os.environ for name in _OPENBLAS):
+        os.environ[_OPENBLAS[0]] = "1"
