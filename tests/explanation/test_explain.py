@@ -200,6 +200,31 @@ def test_who_waits_behind_a_job_that_preempts_others_is_told_so(
     assert "job first of the same queue preempts job theirs-1, job theirs-2 of queue b (InCoho" in line
 
 
+def test_until_a_job_is_tried_itself_the_job_ahead_of_it_explains_its_wait(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """In a StrictFIFO queue, only the head is tried: `small` waits for `big` until `big` has started."""
+    trace = write_trace(
+        {"job_id": "runs", "queue": "a", "request.cpu": 4000, "duration": 100},
+        {"job_id": "big", "queue": "a", "request.cpu": 4000, "submit_time": 10, "duration": 100},
+        {"job_id": "small", "queue": "a", "request.cpu": 2000, "submit_time": 20, "duration": 100},
+    )
+    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": "4"}}))]
+    for each in manifests:
+        if each["kind"] == "ClusterQueue":
+            each["spec"]["queueingStrategy"] = "StrictFIFO"
+    run = replayed(trace, yaml.safe_dump_all(manifests), tmp_path, plugin="kueue-classic")
+    said = (
+        "own wait until 0d 00:01:40; job big of the same queue waits (PreemptionNoCandidates); short of 4 cpu"
+    )
+    (line,) = (line for line in lines(run, "small") if "recorded no reason" in line)
+    assert said in line
+    summary = harness.explain(run, "small", at="50s").text().split("\n\n")[0]
+    assert said in summary
+    assert "recorded no reason" not in harness.explain(run, "small", at="101s").text().split("\n\n")[0]
+    assert not any("recorded no reason" in line for line in lines(run, "big"))
+
+
 def test_who_waits_behind_a_job_that_can_never_start_is_told_so(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ def explain(
             raise RunError("there is nothing to explain", hint="name a job, --queue, or --at")
         return Moment(run, clock, units, queue, time)
     histories = Histories(run, units)
-    (history,) = histories.of([job_named(histories.jobs, job)])
+    (history,) = histories.of([job_named(histories.jobs, job)], time)
     return Story(history, clock, units, time, stopped=run.stopped)
 
 

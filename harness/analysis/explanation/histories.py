@@ -13,6 +13,7 @@ from harness.analysis.explanation.history import (
     EVICTIONS,
     PREEMPTS,
     STARTS,
+    Behind,
     Event,
     History,
     Other,
@@ -28,6 +29,7 @@ from harness.runs.run import Run
 
 _HOLDERS = 3
 _ATTEMPTS = ("refuse", "reject", "preempt")
+_REASONS = ("refuse", "reject", "nominate", PREEMPTS)
 _TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
 _WANTED = (
     5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
@@ -68,8 +70,11 @@ class Histories:
         """Returns the row of a job in `jobs.parquet`."""
         return self.jobs.row(self._rows[name], named=True)
 
-    def of(self, names: Sequence[str]) -> Iterator[History]:
-        """Yields the histories of the given jobs, in this order. The tables are read only once."""
+    def of(self, names: Sequence[str], at: int | None = None) -> Iterator[History]:
+        """Yields the histories of the given jobs, in this order. The tables are read only once.
+
+        With `at`, what other jobs explain is from that time or earlier, if the job waits first at that time.
+        """
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
             own = pl.col("job").is_in(rows)
@@ -90,7 +95,7 @@ class Histories:
             events = {name: self._told(name, about[name], progress.get(name, {})) for name in some}
             held = self._holders(each for name in some for each in events[name])
             for name in some:
-                yield self._life(name, about[name], self._with_holders(events[name], held))
+                yield self._life(name, about[name], self._with_holders(events[name], held), at)
 
     def _told(
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
@@ -98,13 +103,9 @@ class Histories:
         before = self.row(name).get(RAN_BEFORE) or 0
         return filled_in(self._events(rows, progress, before))
 
-    def _life(self, name: str, rows: list[dict[str, Any]], events: list[Event]) -> History:
+    def _life(self, name: str, rows: list[dict[str, Any]], events: list[Event], at: int | None) -> History:
         stretches = tuple(_stretches(events))
-        behind = None
-        first = stretches[0]
-        told = any(each.what in ("refuse", "reject", "nominate", PREEMPTS) for each in first.events)
-        if not told and (first.start is None or first.waited):
-            behind = self._refused_beside(name, first)
+        behind = self._behind(name, stretches[0], at)
         own = [row for row in rows if row["action"] != PREEMPTS]
         stood = standings(own, on_nodes=self._on_nodes)
         return History(self.row(name), stretches, behind, self._run.window.end, stood)
@@ -228,14 +229,21 @@ class Histories:
         columns = ["time", "queue", "resource", "allocated"]
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
-    def _refused_beside(self, name: str, first: Stretch) -> tuple[str, Event] | None:
+    def _behind(self, name: str, first: Stretch, at: int | None) -> Behind | None:
         """Returns the last attempt for another job that waited in the same queue at the same time.
 
         The attempt led to a refusal or to preemptions. If there is no such attempt, the function returns the
         first rejected job of the queue, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
+        The result is None if this job did not wait, or if the run recorded a reason when its wait began.
         """
         since = first.events[0].time if first.since is None else first.since
-        until = self._run.window.end if first.start is None else first.start
+        own = next((each.time for each in first.events if each.what in _REASONS), None)
+        until = own if own is not None else self._run.window.end if first.start is None else first.start
+        if until == since and (own is not None or first.start is not None):
+            return None
+        until -= own is not None
+        if at is not None and since <= at:
+            until = min(until, at)
         rows = self._of_queue(self.row(name)["queue"]).filter(
             (pl.col("time") <= until) & (pl.col("job_id") != name)
         )
@@ -250,7 +258,7 @@ class Histories:
             return None
         tried = found.filter(pl.col("action") != "reject").tail(1)
         among = (tried if len(tried) else found).select("seq", "job_id").iter_rows()
-        return self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"]))
+        return Behind(*self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"])), own)
 
     def _attempt(self, seq: int, name: str) -> tuple[str, Event]:
         if seq not in self._beside:

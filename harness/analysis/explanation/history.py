@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.analysis.explanation.standing import Standing, waits
 from harness.analysis.explanation.vocabulary import Figures, Table
@@ -129,22 +129,36 @@ class Stretch:
         return sum(each.lost for each in self.events)
 
 
+class Behind(NamedTuple):
+    """A job of the same queue that may explain why another job waited.
+
+    Attributes:
+        job: the name of the job that explains the wait.
+        event: its last refusal or preemption, or else its rejection.
+        until: the time of the first refusal, rejection, nomination or preemption of the waiting job itself;
+            None if there is none in this wait.
+    """
+
+    job: str
+    event: Event
+    until: int | None
+
+
 @dataclass(frozen=True)
 class History:
     """The recorded history of a job.
 
     Attributes:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
-        behind: a job of the same queue that may explain why this job waited first, with an event of that job.
-            The event is its last refusal or preemption, or else its rejection. None if this job did not wait
-            first, or if its first stretch has a refusal, rejection, nomination or preemption of its own.
+        behind: what explains the beginning of this job's first wait, if the run recorded no reason for this
+            job itself when the wait began.
         end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """
 
     job: Mapping[str, Any]
     stretches: tuple[Stretch, ...]
-    behind: tuple[str, Event] | None
+    behind: Behind | None
     end: int
     standings: Sequence[tuple[int, Standing]]
 
@@ -162,6 +176,11 @@ class History:
         """Returns the job's state after all decisions up to a time, which must not precede its submission."""
         place = bisect_right(self.standings, time, key=lambda each: each[0])
         return self.standings[place - 1][1]
+
+    def waits_first(self, time: int) -> bool:
+        """Returns True if the job has been submitted, and has not got any quota or nodes yet."""
+        start = self.stretches[0].start
+        return self.job["submit_time"] <= time and (start is None or time < start)
 
     def reason(self, time: int) -> Event | None:
         """Returns the event that explains why the job waits at a time; None if there is no such event.

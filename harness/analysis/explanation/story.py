@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from harness.analysis.explanation.clock import Clock
-from harness.analysis.explanation.history import PREEMPTS, Event, History, Stretch
+from harness.analysis.explanation.history import PREEMPTS, Behind, Event, History, Stretch
 from harness.analysis.explanation.names import other_ids
 from harness.analysis.explanation.sentences import Sentences, pods, summed
 from harness.analysis.explanation.vocabulary import Units
@@ -136,9 +136,18 @@ class Story:
             yield from self._why_then(self.at)
 
     def _why_then(self, at: int) -> Iterator[str]:
-        reason = self.history.reason(at)
+        reason, behind = self.history.reason(at), self.history.behind
         if reason is not None:
             yield f"  latest reason, from {self._clock.text(reason.time)}: {self._say.about(reason)}"
+        elif behind is not None and self.history.waits_first(at):
+            yield f"  {self._beside(behind)}"
+
+    def _beside(self, behind: Behind) -> str:
+        other, until = behind.event, behind.until
+        why = f"{'is ' * (other.what == 'reject')}{self._say.about(other).removeprefix('it ')}"
+        span = "" if until is None else f" until {self._clock.text(until)}"
+        said = f"the run recorded no reason for this job's own wait{span}"
+        return f"{said}; job {behind.job} of the same queue {why}"
 
     def _state(self) -> str:
         assert self.at is not None
@@ -177,13 +186,8 @@ class Story:
                 continue
             told[kind] += 1
             yield self._line(event.time, self._say.about(event))
-            if event.what == "submit" and self.history.behind is not None:
-                name, other = self.history.behind
-                why = f"{'is ' * (other.what == 'reject')}{self._say.about(other).removeprefix('it ')}"
-                yield self._line(
-                    other.time,
-                    f"the run recorded no reason for this job's own wait; job {name} of the same queue {why}",
-                )
+            if event.what == "submit" and (behind := self.history.behind) is not None:
+                yield self._line(behind.event.time, self._beside(behind))
         for (what, reason), count in told.items():
             if count > 1 and what in ("refuse", PREEMPTS):
                 again = "it is refused" if what == "refuse" else "it preempts others"
