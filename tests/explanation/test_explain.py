@@ -200,6 +200,15 @@ def test_who_waits_behind_a_job_that_preempts_others_is_told_so(
     assert "job first of the same queue preempts job theirs-1, job theirs-2 of queue b (InCoho" in line
 
 
+def strict(quota: str, **spec: Any) -> str:
+    """A StrictFIFO queue `a`."""
+    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": quota}}))]
+    for each in manifests:
+        if each["kind"] == "ClusterQueue":
+            each["spec"] |= {"queueingStrategy": "StrictFIFO", **spec}
+    return yaml.safe_dump_all(manifests)
+
+
 def test_until_a_job_is_tried_itself_the_job_ahead_of_it_explains_its_wait(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:
@@ -209,20 +218,33 @@ def test_until_a_job_is_tried_itself_the_job_ahead_of_it_explains_its_wait(
         {"job_id": "big", "queue": "a", "request.cpu": 4000, "submit_time": 10, "duration": 100},
         {"job_id": "small", "queue": "a", "request.cpu": 2000, "submit_time": 20, "duration": 100},
     )
-    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": "4"}}))]
-    for each in manifests:
-        if each["kind"] == "ClusterQueue":
-            each["spec"]["queueingStrategy"] = "StrictFIFO"
-    run = replayed(trace, yaml.safe_dump_all(manifests), tmp_path, plugin="kueue-classic")
+    run = replayed(trace, strict("4"), tmp_path, plugin="kueue-classic")
     said = (
         "own wait until 0d 00:01:40; job big of the same queue waits (PreemptionNoCandidates); short of 4 cpu"
     )
     (line,) = (line for line in lines(run, "small") if "recorded no reason" in line)
     assert said in line
-    summary = harness.explain(run, "small", at="50s").text().split("\n\n")[0]
-    assert said in summary
+    assert said in harness.explain(run, "small", at="50s").text().split("\n\n")[0]
     assert "recorded no reason" not in harness.explain(run, "small", at="101s").text().split("\n\n")[0]
     assert not any("recorded no reason" in line for line in lines(run, "big"))
+
+
+def test_the_wait_after_an_eviction_is_explained_in_the_same_way(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """`low` returns to the queue behind `top`, and starts together with it."""
+    trace = write_trace(
+        {"job_id": "big", "queue": "a", "request.cpu": 4000, "duration": 900, "priority": 1},
+        {"job_id": "low", "queue": "a", "request.cpu": 2000, "submit_time": 1, "duration": 90},
+        {"job_id": "high", "queue": "a", "request.cpu": 2000, "submit_time": 5, "duration": 9, "priority": 1},
+        {"job_id": "top", "queue": "a", "request.cpu": 4000, "submit_time": 6, "duration": 9, "priority": 1},
+    )
+    lower = {"preemption": {"withinClusterQueue": "LowerPriority"}}
+    run = replayed(trace, strict("6", **lower), tmp_path, plugin="kueue-classic")
+    (line,) = (line for line in lines(run, "low") if "recorded no reason" in line)
+    assert "own wait; job top of the same queue waits (PreemptionNoCandidates); short of " in line
+    assert line.partition("  ")[2] in harness.explain(run, "low", at="5m").text().split("\n\n")[0]
+    assert "recorded no reason" not in harness.explain(run, "low", at="2s").text()
 
 
 def test_who_waits_behind_a_job_that_can_never_start_is_told_so(

@@ -24,11 +24,15 @@ from harness.analysis.explanation.standing import standings
 from harness.analysis.explanation.vocabulary import Figures, Units, read, share_of
 from harness.base.grouping import summed
 from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
+from harness.base.units import SECOND
 from harness.runs.folder import reading
 from harness.runs.run import Run
 
 _HOLDERS = 3
 _ATTEMPTS = ("refuse", "reject", "preempt")
+_SOON = SECOND
+"""By default, Kueue tries a job this long after the job's pods are gone."""
+
 _REASONS = ("refuse", "reject", "nominate", PREEMPTS)
 _TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
 _WANTED = (
@@ -73,7 +77,7 @@ class Histories:
     def of(self, names: Sequence[str], at: int | None = None) -> Iterator[History]:
         """Yields the histories of the given jobs, in this order. The tables are read only once.
 
-        With `at`, what other jobs explain is from that time or earlier, if the job waits first at that time.
+        With `at`, what other jobs explain about the wait at that time is from that time or earlier.
         """
         rows = [self._rows[name] for name in names]
         with reading(self._run.path):
@@ -105,7 +109,10 @@ class Histories:
 
     def _life(self, name: str, rows: list[dict[str, Any]], events: list[Event], at: int | None) -> History:
         stretches = tuple(_stretches(events))
-        behind = self._behind(name, stretches[0], at)
+        waits = [*stretches, Stretch((), stretches[-1].returned, None, None)]
+        behind = {
+            each.since: self._behind(name, each, each.since, at) for each in waits if each.since is not None
+        }
         own = [row for row in rows if row["action"] != PREEMPTS]
         stood = standings(own, on_nodes=self._on_nodes)
         return History(self.row(name), stretches, behind, self._run.window.end, stood)
@@ -229,19 +236,22 @@ class Histories:
         columns = ["time", "queue", "resource", "allocated"]
         return self._run.micros("timeline").select(columns).collect().sort("time")
 
-    def _behind(self, name: str, first: Stretch, at: int | None) -> Behind | None:
+    def _behind(self, name: str, stretch: Stretch, since: int, at: int | None) -> Behind | None:
         """Returns the last attempt for another job that waited in the same queue at the same time.
 
         The attempt led to a refusal or to preemptions. If there is no such attempt, the function returns the
         first rejected job of the queue, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
-        The result is None if this job did not wait, or if the run recorded a reason when its wait began.
+        The result is None if the wait, or the time until the job's own first reason, lasts a second or less.
+
+        `since` is when the wait began, which is the beginning of `stretch`.
         """
-        since = first.events[0].time if first.since is None else first.since
-        own = next((each.time for each in first.events if each.what in _REASONS), None)
-        until = own if own is not None else self._run.window.end if first.start is None else first.start
-        if until == since and (own is not None or first.start is not None):
+        own = next(
+            (each.time for each in stretch.events if each.what in _REASONS and each.time >= since), None
+        )
+        ends = stretch.start if own is None else own
+        if ends is not None and ends <= since + _SOON:
             return None
-        until -= own is not None
+        until = self._run.window.end if ends is None else ends - (own is not None)
         if at is not None and since <= at:
             until = min(until, at)
         rows = self._of_queue(self.row(name)["queue"]).filter(

@@ -150,15 +150,15 @@ class History:
 
     Attributes:
         job: the job's row in `jobs.parquet`; times are in microseconds since the origin.
-        behind: what explains the beginning of this job's first wait, if the run recorded no reason for this
-            job itself when the wait began.
+        behind: for the beginning of each wait, what explains it if the run recorded no reason for this job
+            itself at that time. It is None if there is such a reason.
         end: the end of the run's window.
         standings: the job's state after each time at which a decision concerned it.
     """
 
     job: Mapping[str, Any]
     stretches: tuple[Stretch, ...]
-    behind: Behind | None
+    behind: Mapping[int, Behind | None]
     end: int
     standings: Sequence[tuple[int, Standing]]
 
@@ -176,11 +176,6 @@ class History:
         """Returns the job's state after all decisions up to a time, which must not precede its submission."""
         place = bisect_right(self.standings, time, key=lambda each: each[0])
         return self.standings[place - 1][1]
-
-    def waits_first(self, time: int) -> bool:
-        """Returns True if the job has been submitted, and has not got any quota or nodes yet."""
-        start = self.stretches[0].start
-        return self.job["submit_time"] <= time and (start is None or time < start)
 
     def reason(self, time: int) -> Event | None:
         """Returns the event that explains why the job waits at a time; None if there is no such event.
@@ -203,6 +198,13 @@ class History:
             elif event.what != "unnominate":
                 latest = None
         return latest
+
+    def behind_at(self, time: int) -> Behind | None:
+        """Returns what explains the job's wait at a time, if the job waits then without its own reason."""
+        if not self.job["submit_time"] <= time or self.standing(time) is not Standing.WAITING:
+            return None
+        begun = max((since for since in self.behind if since <= time), default=None)
+        return None if begun is None or self.reason(time) is not None else self.behind[begun]
 
     @property
     def evictions(self) -> int:

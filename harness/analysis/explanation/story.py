@@ -136,10 +136,10 @@ class Story:
             yield from self._why_then(self.at)
 
     def _why_then(self, at: int) -> Iterator[str]:
-        reason, behind = self.history.reason(at), self.history.behind
+        reason, behind = self.history.reason(at), self.history.behind_at(at)
         if reason is not None:
             yield f"  latest reason, from {self._clock.text(reason.time)}: {self._say.about(reason)}"
-        elif behind is not None and self.history.waits_first(at):
+        elif behind is not None:
             yield f"  {self._beside(behind)}"
 
     def _beside(self, behind: Behind) -> str:
@@ -186,7 +186,8 @@ class Story:
                 continue
             told[kind] += 1
             yield self._line(event.time, self._say.about(event))
-            if event.what == "submit" and (behind := self.history.behind) is not None:
+            behind = self.history.behind.get(event.time) if event.what in ("submit", "requeue") else None
+            if behind is not None:
                 yield self._line(behind.event.time, self._beside(behind))
         for (what, reason), count in told.items():
             if count > 1 and what in ("refuse", PREEMPTS):
