@@ -144,6 +144,20 @@ def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> Non
     assert found.why.endswith(f"; {name} is inactive: its stopPolicy is {policy}")
 
 
+def test_who_waits_for_quota_is_told_who_must_leave_already() -> None:
+    """Its eviction began before the dump, so the scheduler preempts nobody, and more quota is not needed."""
+    going = workload("going", 8, held=2)
+    condition = {"type": "Evicted", "status": "True", "reason": "Preempted", "lastTransitionTime": ago(0)}
+    going["status"]["conditions"].append(condition)
+    (found,) = asked(dump(going, gpus=8), job(8))
+    assert outcome(found) == ("waits", "quota")
+    assert found.why.endswith(
+        "; d/job-going-1a2b3 still holds quota until the pods are gone, after an eviction"
+    )
+    (found,) = asked(dump(workload("stays", 8, held=2), gpus=8), job(8))
+    assert "after an eviction" not in found.why
+
+
 def evicted(name: str, reason: str, **status: Any) -> Manifest:
     """A Workload of 8 GPUs that was evicted an hour ago, holds nothing now, and is older than others."""
     found = workload(name, 8, created=20)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.explanation.vocabulary import Figures
+from harness.base.text import first_of
 from harness.cluster.kinds.workloads import REJECTED, RETRY, CheckState
 from harness.engine.events import NEVER as NOT_YET
 from harness.runs.questions import foresight
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from harness.policy import Job, Never, Possible
     from harness.studies.simulation.moment import Moment
 
+_NAMED = 3
 _HELD_BACK = "Inadmissible"
 """The reason for jobs that a component other than the scheduler keeps out of their queues."""
 
@@ -143,7 +145,22 @@ class Judge:
         if refusal is None:
             return self._beside(life)
         figures, said = refusal
-        return self._waits_for(figures, life), said
+        waits_for = self._waits_for(figures, life)
+        if waits_for == QUOTA and (leaving := self._leaving_with(life.job)):
+            hold = "holds" if len(leaving) == 1 else "hold"
+            said += (
+                f"; {first_of(leaving, _NAMED)} still {hold} quota until the pods are gone, after an eviction"
+            )
+        return waits_for, said
+
+    def _leaving_with(self, job: Job) -> list[str]:
+        """Returns the jobs of the same queue or cohort whose eviction began before, and that hold quota."""
+        there = ((name, self._instant.lives.get(name)) for name in sorted(self._moment.leaving))
+        return [name for name, life in there if life is not None and self._pool(life.job) == self._pool(job)]
+
+    def _pool(self, job: Job) -> str | None:
+        queue = self._moment.cluster.cluster_queue_of(job.namespace, job.queue)
+        return None if queue is None else queue.cohort or f"queue {queue.name}"
 
     def _checks(self, life: Life) -> Sequence[CheckState]:
         """Returns the admission checks for which a job waits while it keeps its quota, or that evict it."""
