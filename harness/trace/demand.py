@@ -32,8 +32,8 @@ _RECORDED = Fraction(9, 10)
 def demands_of(trace: Trace) -> dict[str, Demand]:
     """Returns the demand of the trace for each resource.
 
-    The mean covers the time from the first to the last submission. If all jobs are submitted at the same
-    time, the mean is the sum of their requests.
+    The mean covers the time from the first to the last submission, and a job counts for at most this time. If
+    all jobs are submitted at the same time, the mean is the sum of their requests.
     """
     jobs = job_rows(trace.frame)
     recorded = runs_of(trace, jobs) if _is_record(jobs) else None
@@ -42,7 +42,7 @@ def demands_of(trace: Trace) -> dict[str, Demand]:
     found = {}
     for resource in resources_of(jobs.columns):
         amount = pl.col(f"{REQUEST}{resource}")
-        time = pl.col("duration").to_physical() if span else 1
+        time = pl.min_horizontal(pl.col("duration").to_physical(), span) if span else 1
         largest, total = jobs.select(amount.max(), (amount.cast(pl.Int128) * time).sum().alias("sum")).row(0)
         found[resource] = Demand(
             largest,

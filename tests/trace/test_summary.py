@@ -58,6 +58,14 @@ def test_the_load_of_one_instant_is_what_is_asked_for_together(
         aim(trace, made, Fraction(1))
 
 
+def test_a_derived_cluster_is_no_larger_than_what_is_asked_for_together(
+    write_trace: Callable[..., Path],
+) -> None:
+    """Two jobs run for far longer than the second between their submissions: 4 cores of 5 are demanded."""
+    rows = [{"request.cpu": 3000, "duration": 500}, {"request.cpu": 1000, "duration": 500, "submit_time": 1}]
+    assert derived_cluster(open_trace(write_trace(*rows), PLUGINS)).capacity == {"cpu": 5000}
+
+
 def recorded(*spans: tuple[int, int] | None, **columns: object) -> list[dict[str, object]]:
     """Jobs of one core, submitted together, with recorded times in seconds; None for a job without."""
     return [
