@@ -249,10 +249,11 @@ def test_seconds_since_1970_without_a_unit_are_doubted(read_text: Callable, firs
     assert any("add their unit, such as unix" in note for note in notes) == noted
 
 
-def test_a_table_without_a_header_is_told_how_to_read_it(read_text: Callable) -> None:
+@pytest.mark.parametrize("first", ["v1,s1,0,3600,4", "v1,s1,0,0,4"])
+def test_a_table_without_a_header_is_told_how_to_read_it(read_text: Callable, first: str) -> None:
     """Numbers are no names of columns, so the first line is probably a record."""
     with pytest.raises(TraceError) as caught:
-        read_text("v1,s1,0,3600,4\nv2,s1,300,7200,2\n", reader="csv")
+        read_text(f"{first}\nv2,s1,300,7200,2\n", reader="csv")
     assert caught.value.hint is not None
     assert "--set header=no" in caught.value.hint
     with pytest.raises(TraceError) as caught:

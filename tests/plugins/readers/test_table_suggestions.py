@@ -128,6 +128,15 @@ def test_suggest_knows_records_in_a_document_and_delimiters(
     assert "is not a table of Parquet, JSON or text" in capsys.readouterr().err
 
 
+def test_suggest_knows_a_table_without_a_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A number is no name of a column, so the first line is a row, even if cells are equal."""
+    (tmp_path / "t.csv").write_text("v1,s1,0,0,4\nv2,s1,300,7200,2\n")
+    assert called(["trace", "convert", str(tmp_path / "t.csv"), "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert yaml.safe_load(printed)["header"] is False
+    assert "# unused columns: 1, 2, 3, 4, 5" in printed
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

@@ -14,6 +14,7 @@ import pyarrow.csv
 from harness.base.errors import Fault, TraceError
 from harness.readers.counts import counted
 from harness.readers.source import shown
+from harness_plugins.readers.tables.mapping import NO_HEADER, is_number
 from harness_plugins.readers.tables.parts import Part, Pick
 
 _BLOCK = 1 << 24
@@ -89,21 +90,30 @@ def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> li
     Raises:
         TraceError: the record is not text, or names a column twice.
     """
+    names = first_cells(path, data, delimiter)
+    if not header:
+        return [str(number) for number in range(1, len(names) + 1)]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]
+        raise TraceError(str(path), faults, hint=NO_HEADER if any(map(is_number, names)) else None)
+    return names
+
+
+def first_cells(path: Path, data: bytes, delimiter: str) -> list[str]:
+    """Returns the cells of the first record, which may be the header.
+
+    Raises:
+        TraceError: the record is not text.
+    """
     head = io.StringIO(data[:_BLOCK].decode("utf-8", "ignore"), newline="")
     try:
         first = next(
             row for row in csv.reader(head, delimiter=delimiter) if any(cell.strip() for cell in row)
         )
-        names = [cell.strip() for cell in first]
     except (StopIteration, csv.Error) as error:
         raise TraceError(str(path), [Fault("line 1", "is not delimited text")]) from error
-    if not header:
-        return [str(number) for number in range(1, len(names) + 1)]
-    twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        what = "names the column {} twice"
-        raise TraceError(str(path), [Fault("header", what.format(shown(name))) for name in twice])
-    return names
+    return [cell.strip() for cell in first]
 
 
 def _check_quotes(path: Path, data: bytes, delimiter: str) -> None:

@@ -50,7 +50,7 @@ _TEXTS = (
 )
 _REQUIRED = ("job_id", "submit_time", "duration", "queue")
 HINT = "docs/tables.md describes the language; harness trace convert --map pm100 uses a built-in mapping"
-_RECORD = (
+NO_HEADER = (
     "if the first line is a record, use --set header=no, and map columns by number, as in "
     '--set map="job_id=1, queue=2"'
 )
@@ -126,8 +126,8 @@ class TableMapping:
         other = next((mark for mark in _MARKS if len(has) == 1 and mark in has[0]), None)
         if other is not None:
             return f"if the columns are separated by {other!r}, use --set delimiter={_MARKS[other]}"
-        numbers = self.header and any(name.replace(".", "", 1).isdecimal() for name in has)
-        return _RECORD if numbers else HINT
+        numbers = self.header and any(map(is_number, has))
+        return NO_HEADER if numbers else HINT
 
     def _own(self, has: Sequence[str]) -> list[str]:
         return [name for name in has if name not in self.columns and column_of(name)] if self.short else []
@@ -141,6 +141,11 @@ class TableMapping:
             yield from columns_of(condition)
         if self.latest:
             yield from columns_of(parse_term(self.latest))
+
+
+def is_number(name: str) -> bool:
+    """Returns True if the name of a column is a number, so that it is probably a cell of the first row."""
+    return name.replace(".", "", 1).isdecimal()
 
 
 def named_mappings() -> list[str]:

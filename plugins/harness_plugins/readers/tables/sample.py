@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from harness.base.errors import HarnessError
 from harness.readers.source import contents
 from harness_plugins.readers.parquet_source import parquet_source
-from harness_plugins.readers.tables.delimited import read_text
+from harness_plugins.readers.tables.delimited import first_cells, read_text
 from harness_plugins.readers.tables.documents import first_records, inner_list, table_of
+from harness_plugins.readers.tables.mapping import is_number
 from harness_plugins.readers.tables.typed import is_parquet, read_column
 
 _ROWS = 1000
@@ -28,11 +29,14 @@ class Sample(NamedTuple):
         frame: the columns, in types that the mapping language supports. Other columns are left out.
         records: the name of the list with the rows, which is inside each element of a JSON document, or "".
         delimiter: the character between the cells of delimited text, or "" if a mapping need not set it.
+        header: whether the first line of delimited text seems to name the columns. No column has a number as
+            its name.
     """
 
     frame: pl.DataFrame
     records: str = ""
     delimiter: str = ""
+    header: bool = True
 
 
 def sample_of(path: Path) -> Sample | None:
@@ -71,6 +75,7 @@ def _text(path: Path, data: bytes) -> Sample | None:
     delimiter = max(_DELIMITERS, key=lambda each: first.count(each.encode()))
     if not first.count(delimiter.encode()):
         return None
-    frame = read_text(path, head, list, delimiter=delimiter).frame
+    header = not any(map(is_number, first_cells(path, head, delimiter)))
+    frame = read_text(path, head, list, delimiter=delimiter, header=header).frame
     usual = delimiter == "," or (delimiter == "\t" and ".tsv" in path.suffixes)
-    return Sample(frame.head(_ROWS), delimiter="" if usual else delimiter)
+    return Sample(frame.head(_ROWS), delimiter="" if usual else delimiter, header=header)

@@ -89,6 +89,8 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
         yield f"records: {sample.records}"
     if sample.delimiter:
         yield f"delimiter: {json.dumps(sample.delimiter)}"
+    if not sample.header:
+        yield "header: false  # the first line seems to be a row; col(1) is the first column"
     yield from _where(sample.frame, found)
     yield "columns:"
     lines = [*_columns(sample.frame, found)]
