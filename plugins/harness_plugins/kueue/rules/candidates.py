@@ -75,11 +75,7 @@ def _most_used_first(found: list[Workload]) -> list[Workload]:
         # The comparison can be inconsistent, because workloads of namesakes keep their order. In that case,
         # the result is arbitrary in Kueue, whereas here it follows from the given order.
         return sorted(found, key=cmp_to_key(_compared))
-    return sorted(found, key=_unused)
-
-
-def _unused(workload: Workload) -> float:
-    return 0.0 if workload.local_queue is None else -workload.local_queue.usage
+    return sorted(found, key=lambda each: 0.0 if each.local_queue is None else -each.local_queue.usage)
 
 
 def _compared(left: Workload, right: Workload) -> int:

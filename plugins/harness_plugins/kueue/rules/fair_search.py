@@ -16,7 +16,7 @@ from harness_plugins.kueue.rules.preemption import (
     Target,
     remove,
 )
-from harness_plugins.kueue.rules.preemption_policy import Allowed
+from harness_plugins.kueue.rules.preemption_policy import allowed_by
 from harness_plugins.kueue.rules.target_ordering import Below, TargetClusterQueueOrdering
 from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
@@ -39,19 +39,18 @@ def may_allow_any(strategy: Strategy, mine: int, theirs: int) -> bool:
 class Candidates:
     """The preemption candidates of each queue in order. They are looked up when they are first needed.
 
-    Args:
+    Attributes:
         within: the workloads of the same queue that its policy allows it to preempt, or None for none.
         reclaim: the workloads of other queues that its policy allows it to preempt, or None for none.
     """
 
-    def __init__(
-        self, cache: Cache, incoming: Incoming, within: Allowed | None, reclaim: Allowed | None
-    ) -> None:
+    def __init__(self, cache: Cache, incoming: Incoming) -> None:
         self._cache = cache
         self._incoming = incoming
-        self._own = incoming.queue
-        self._within = within
-        self._reclaim = reclaim
+        own, workload = incoming.queue, incoming.workload
+        self._own = own
+        self.within = allowed_by(own.spec.preemption.within_cluster_queue, workload)
+        self.reclaim = allowed_by(own.spec.preemption.reclaim_within_cohort, workload) if own.path else None
         self._heads: dict[ClusterQueueState, Workload | None] = {}
         self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
 
@@ -62,7 +61,7 @@ class Candidates:
         """
         own = self._own
         found = [own] if own.above == cohort and self.head(own) is not None else []
-        if self._reclaim is not None:
+        if self.reclaim is not None:
             found += borrowers(self._cache, own, self._incoming.need, self._cache.holding[cohort])
         return found
 
@@ -70,7 +69,7 @@ class Candidates:
         """Returns the next candidate of a queue, or None if there are no more."""
         if queue in self._heads:
             return self._heads[queue]
-        allowed = self._within if queue is self._own else self._reclaim
+        allowed = self.within if queue is self._own else self.reclaim
         if allowed is None:
             return None
         holders, mask = self._cache.holders[queue.node], self._incoming.mask

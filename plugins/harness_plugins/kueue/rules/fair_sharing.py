@@ -28,7 +28,7 @@ from harness_plugins.kueue.rules.preemption import (
     restore,
     within_nominal,
 )
-from harness_plugins.kueue.rules.preemption_policy import ANY, Allowed, allowed_by
+from harness_plugins.kueue.rules.preemption_policy import ANY, Allowed
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -75,19 +75,16 @@ class FairSharing:
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Returns the workloads to preempt. The cache is unchanged afterwards."""
-        cache, own, workload = self._cache, incoming.queue, incoming.workload
-        preemption = own.spec.preemption
-        within = allowed_by(preemption.within_cluster_queue, workload)
-        reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
-        candidates = Candidates(cache, incoming, within, reclaim)
-        if reclaim is None and candidates.head(own) is None:
+        cache, own = self._cache, incoming.queue
+        candidates = Candidates(cache, incoming)
+        if candidates.reclaim is None and candidates.head(own) is None:
             return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
         search = FairSearch(cache, incoming, self.shares, candidates, self._refuses, self.outranked)
         done = search.run(self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
-            self.crashed(workload)
+            self.crashed(incoming.workload)
         tree.refund(own.node, incoming.requests)
         if done:
             fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
@@ -105,10 +102,9 @@ class FairSharing:
 
     def obstacle(self, incoming: Incoming) -> Obstacle:
         """Returns the reason why a search finds no targets, with the shares that protect other workloads."""
-        cache, own, workload = self._cache, incoming.queue, incoming.workload
+        cache, own, candidates = self._cache, incoming.queue, Candidates(self._cache, incoming)
         mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
-        within = allowed_by(preemption.within_cluster_queue, workload)
-        reclaim = allowed_by(preemption.reclaim_within_cohort, workload) if own.path else None
+        within, reclaim = candidates.within, candidates.reclaim
         mine = within is not None and has_candidate(holders[own.node], mask, within)
         others = borrowers(cache, own, incoming.need, cache.holding_below(own.root)) if own.path else []
         theirs = reclaim is not None and any(
@@ -127,7 +123,6 @@ class FairSharing:
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
         all_have_less = len(own.path) == 1 and ranked[0][0] < self.shares.of(own.node)[1]
-        candidates = Candidates(cache, incoming, within, reclaim)
         search = FairSearch(cache, incoming, self.shares, candidates, self._refuses, set())
         if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
             search.run(self.strategies, takes_back=takes_back)

@@ -200,7 +200,7 @@ class Suiting:
                 # Resources that the pods themselves do not request can come from any flavor.
                 if not pod_set.requests.keys().isdisjoint(group.covered_resources):
                     return False
-            elif not set(_levels(request)) <= set(topology.levels):
+            elif not _levels(request) <= set(topology.levels):
                 return False
         elif topology is not None and not self._implied:
             return False
@@ -223,9 +223,8 @@ def restrictions(pod_set: PodSet) -> tuple[object, ...]:
     return tuple(selector.items()), pod_set.tolerations, pod_set.affinity, pod_set.pod_template
 
 
-def _levels(request: TopologyRequest) -> list[str]:
-    named = [request.required, request.preferred, *(layer.level for layer in request.slices)]
-    return [level for level in named if level]
+def _levels(request: TopologyRequest) -> set[str]:
+    return {request.required, request.preferred, *(layer.level for layer in request.slices)} - {""}
 
 
 def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from harness import Cluster, Job, Never, PodSet
@@ -80,21 +81,19 @@ class Impossible:
         closed = self._closed(queue, job, asks)
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
-        amounts = [
-            self._least(*each)
-            for each in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True)
-        ]
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
-        total: dict[str, int] = {}
+        total: Counter[str] = Counter()
         parts: list[list[Part]] = []
-        for pod_set, wanted in zip(job.pod_sets, amounts, strict=True):
+        for pod_set, requests in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True):
+            count = pod_set.min_count if self._partial else pod_set.count
+            wanted = {resource: amount * count for resource, amount in requests.items()}
             parts.append([*parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)])
-            for resource, amount in wanted.items():
-                total[resource] = total.get(resource, 0) + amount
+            total.update(wanted)
+        every = [*chain.from_iterable(parts)]
         why = uncovered(queue, total)
-        for part in (each for of_pod_set in parts for each in of_pod_set):
+        for part in every:
             why = why or part.never(queue.name)
-        why = why or self._too_much(queue, parts)
+        why = why or _too_much(queue, every, most)
         if why:
             return Verdict(by_quota(queue.name, why), waits=True)
         why = self._fits_no_node(job, parts)
@@ -112,27 +111,6 @@ class Impossible:
             return f"ClusterQueue {queue.name} does not admit workloads from namespace {job.namespace}"
         return ""
 
-    def _least(self, pod_set: PodSet, requests: Mapping[str, int]) -> dict[str, int]:
-        count = pod_set.min_count if self._partial else pod_set.count
-        return {resource: amount * count for resource, amount in requests.items()}
-
-    def _too_much(self, queue: ClusterQueue, parts: list[list[Part]]) -> str:
-        """Returns why pod sets that can use only one and the same flavor request too much of it in total."""
-        most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
-        sums: dict[tuple[str, str], int] = {}
-        for part in (each for of_pod_set in parts for each in of_pod_set):
-            choices = [flavor for flavor, misfit in part.misfits.items() if not misfit]
-            if len(choices) == 1:
-                for resource, amount in part.asked.items():
-                    key = (choices[0], resource)
-                    sums[key] = sums.get(key, 0) + amount
-        for (flavor, resource), amount in sums.items():
-            there = most(flavor, resource)
-            if amount > there:
-                part = Part({resource: amount}, {flavor: short(resource, there)})
-                return part.never(queue.name)
-        return ""
-
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
         """Returns why a pod set fits on no empty node in any flavor, or "" if every pod set fits on one."""
         if self._binder is None:
@@ -146,11 +124,26 @@ class Impossible:
 
     def _reasons(self, job: Job, pod_set: PodSet, parts: list[Part], binder: Binder) -> Iterator[str]:
         """Yields why no node fits, by flavor combination, or "" if one fits, or if some were not checked."""
-        offers: list[list[str]] = [
-            [flavor for flavor, misfit in part.misfits.items() if not misfit] for part in parts
-        ]
-        choices = product(*offers)
+        choices = product(*map(_choices, parts))
         for chosen in islice(choices, _MOST_CHOICES):
             yield binder.fits_none(job, pod_set, chosen)
         if next(choices, None) is not None:
             yield ""
+
+
+def _choices(part: Part) -> list[str]:
+    return [flavor for flavor, misfit in part.misfits.items() if not misfit]
+
+
+def _too_much(queue: ClusterQueue, parts: Iterable[Part], most: Callable[[str, str], int]) -> str:
+    """Returns why pod sets that can use only one and the same flavor request too much of it in total."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for part in parts:
+        flavors = _choices(part)
+        if len(flavors) == 1:
+            sums.update({(flavors[0], resource): amount for resource, amount in part.asked.items()})
+    for (flavor, resource), amount in sums.items():
+        there = most(flavor, resource)
+        if amount > there:
+            return Part({resource: amount}, {flavor: short(resource, there)}).never(queue.name)
+    return ""

@@ -116,7 +116,9 @@ class NodeController:
     def pods_left(self, node: str, now: int) -> None:
         """Schedules a check of an unhealthy node that pods have left."""
         there = self.nodes.get(node)
-        if there is not None and (not there.ready or _repels(there)):
+        if there is not None and (
+            not there.ready or any(taint.effect in ("NoSchedule", "NoExecute") for taint in there.taints)
+        ):
             self.checks.set(node, now + _BATCH)
 
     def look(self, name: str, assigned: Iterable[Workload], now: int) -> Iterator[tuple[Workload, bool]]:
@@ -169,7 +171,3 @@ class NodeController:
         if known is None:
             known = self._constraints[pod_set] = Constraints(pod_set)
         return known.tolerance(taints, self._flavors(workload, pod_set.name))
-
-
-def _repels(node: Node) -> bool:
-    return any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.taints)

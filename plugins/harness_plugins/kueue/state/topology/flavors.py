@@ -36,7 +36,7 @@ class TopologyFlavor:
         self.tree = TopologyTree(topology, flavor, (node for node in cluster.nodes.values() if node.ready))
         self.free = Room(self.tree.allocatable)
         for pod in cluster.pods:
-            leaf = self.tree.leaf_of(pod.node)
+            leaf = self.tree.leaf_of_node.get(pod.node)
             if leaf is not None and not (pod.ended or pod.topology):
                 self.free.take(leaf, pod.spec.requests, 1)
         self.room = Room(self.free, lasts=True)

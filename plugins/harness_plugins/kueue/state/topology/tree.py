@@ -90,6 +90,7 @@ class TopologyTree:
         parent: the parent of each domain below the coarsest level.
         nodes: the node of each leaf, if leaves are nodes.
         allocatable: the capacity of each leaf.
+        leaf_of_node: the index of the leaf that contains each node, by the name of the node.
     """
 
     def __init__(self, topology: Topology, flavor: ResourceFlavor, nodes: Iterable[Node]) -> None:
@@ -122,7 +123,7 @@ class TopologyTree:
             for resource in sorted(names)
         }
         self._leaf = {self.name_of(leaf): leaf for leaf in range(len(self.leaves))}
-        self._leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
+        self.leaf_of_node = {node.name: at for at, each in enumerate(leaves) for node in each}
 
     def is_of(self, node: Node) -> bool:
         """Returns True if a node has the labels of the flavor, and a label for each level.
@@ -162,7 +163,3 @@ class TopologyTree:
         """Returns the name of a leaf: the host name if leaves are nodes, or else one value per level."""
         values = self.values[self.leaves.start + leaf]
         return values[-1:] if self.by_host else values
-
-    def leaf_of(self, node: str) -> int | None:
-        """Returns the index of the leaf that contains a node, or None if the node is in no leaf."""
-        return self._leaf_of_node.get(node)
