@@ -7,7 +7,7 @@ entries, and refunds them when the cycle ends. Heads that are not admitted stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import final
 
@@ -35,6 +35,7 @@ from harness_plugins.kueue.rules.entry import (
     Preempted,
     Refused,
     Replaced,
+    Victims,
     why_not,
 )
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -118,24 +119,17 @@ class AdmissionCycle:
         assignment = self._nominator.nominate(workload, cycle)
         marked = self._pending[workload.cluster_queue.number].preemptor is workload
         entry = Entry(workload, assignment, marked=marked)
-        mode = entry.assignment.mode
-        if mode == NO_FIT:
-            entry.reason = NO_QUOTA
-            self._tell(entry, NO_QUOTA)
-        elif mode == PREEMPT and not (assignment.targets or assignment.placed):
-            self._tell(entry, NO_PREEMPTION_CANDIDATES)  # earlier entries cannot add candidates
-            if not reserves(workload.cluster_queue, self._gates, marked=marked):
-                entry.reason = NO_PREEMPTION_CANDIDATES
+        if assignment.mode == NO_FIT:
+            self._fails(entry, NO_QUOTA)
+        elif assignment.mode == PREEMPT and not (assignment.targets or assignment.placed):
+            self._fails(entry, NO_PREEMPTION_CANDIDATES)  # earlier entries cannot add candidates
+            if reserves(workload.cluster_queue, self._gates, marked=marked):
+                entry.reason = ""  # so that it is served
         return entry
 
-    def _tell(
-        self,
-        entry: Entry,
-        reason: str,
-        message: str = "",
-        waits_for: Mapping[Workload, Workload | None] = NOBODY,
-    ) -> None:
-        """Records why an entry fails, unless the reason is the same as at its last attempt."""
+    def _fails(self, entry: Entry, reason: str, message: str = "", waits_for: Victims = NOBODY) -> None:
+        """Sets why an entry waits, and records the reason unless it is the same as at its last attempt."""
+        entry.reason = reason
         if not self.records:
             return
         workload = entry.workload
@@ -178,29 +172,25 @@ class AdmissionCycle:
         targets = assignment.targets
         overlaps = bool(victims) and _overlap(assignment, victims)
         if assignment.mode == NO_FIT:
-            entry.reason = NO_QUOTA
-            self._tell(entry, NO_QUOTA)
+            self._fails(entry, NO_QUOTA)
         elif assignment.mode == PREEMPT and not targets:
-            entry.reason = NO_PREEMPTION_CANDIDATES
-            self._tell(entry, NO_PREEMPTION_CANDIDATES)
+            self._fails(entry, NO_PREEMPTION_CANDIDATES)
             self._reserve_for_later(entry)
         elif assignment.mode == DEFERRED_FIT:
-            entry.reason = PENDING_PREEMPTION
             workload.place.last_assignment = None
-            self._tell(entry, PENDING_PREEMPTION, DEFERRED, victims)
+            self._fails(entry, PENDING_PREEMPTION, DEFERRED, victims)
             self._reserve(entry, assignment.usage)
         elif overlaps or not (
             stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment))
         ):
-            entry.reason = FAILED_AFTER_NOMINATION
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.place.last_assignment = None
             if overlaps:
                 both = [each.workload for each in targets if each.workload in victims]
-                self._tell(entry, FAILED_AFTER_NOMINATION, OVERLAP, {each: victims[each] for each in both})
+                self._fails(entry, FAILED_AFTER_NOMINATION, OVERLAP, {each: victims[each] for each in both})
             else:
                 gone = {each.workload: victims.get(each.workload) for each in targets} | victims
-                self._tell(entry, FAILED_AFTER_NOMINATION, NO_LONGER_FITS, gone)
+                self._fails(entry, FAILED_AFTER_NOMINATION, NO_LONGER_FITS, gone)
         elif assignment.mode == FIT:
             self._reserve(entry, assignment.usage)
             self._pending[queue.number].remove(workload)
@@ -209,13 +199,12 @@ class AdmissionCycle:
             taken = tuple(target.workload for target in targets)
             fresh = [target for target in targets if not target.workload.evicted]
             if fresh and self._rate is not None and not self._rate.allows(workload, fresh):
-                entry.reason = FAILED_AFTER_NOMINATION
                 workload.place.last_assignment = None
-                self._tell(entry, FAILED_AFTER_NOMINATION, LIMITED, dict.fromkeys(taken))
+                self._fails(entry, FAILED_AFTER_NOMINATION, LIMITED, dict.fromkeys(taken))
                 self._reserve_for_later(entry)
                 return None
             if taken and not fresh:
-                self._tell(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
+                self._fails(entry, PENDING_PREEMPTION, PENDING, dict.fromkeys(taken))
             self._reserve(entry, assignment.usage)
             self._snapshot.preempt(taken, workload)
             entry.reason = PENDING_PREEMPTION

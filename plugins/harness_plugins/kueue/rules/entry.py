@@ -51,7 +51,10 @@ changed. Entries that start with a reason can be omitted if other entries do not
 
 # --- outcomes ---------------------------------------------------------------------------------------------
 
-NOBODY: Mapping[Workload, Workload | None] = MappingProxyType({})
+Victims: TypeAlias = Mapping[Workload, Workload | None]
+"""Evicted workloads. Each is mapped to its preemptor, or to None if it was preempted in an earlier cycle."""
+
+NOBODY: Victims = MappingProxyType({})
 
 NO_QUOTA = "NoFit"
 NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
@@ -128,15 +131,14 @@ class Failed(NamedTuple):
         message: Kueue's message, if the reason alone is not specific enough.
         ahead: the workloads of earlier entries for which this cycle reserved quota, with the reserved
             amounts.
-        waits_for: the evicted workloads whose termination could make room for the entry. Each is mapped to
-            its preemptor, or to None if it was preempted in an earlier cycle.
+        waits_for: the evicted workloads whose termination could make room for the entry.
         again: whether all figures of this failure were already recorded since the workload was queued.
     """
 
     entry: Entry
     message: str = ""
     ahead: Sequence[tuple[Workload, Amounts]] = ()
-    waits_for: Mapping[Workload, Workload | None] = NOBODY
+    waits_for: Victims = NOBODY
     again: bool = False
 
 
