@@ -35,7 +35,7 @@ from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.heads import AllHeads
-from harness_plugins.kueue.shortcuts import no_targets, share_ranking
+from harness_plugins.kueue.shortcuts import no_targets, share_ranking, shortcuts
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
@@ -61,6 +61,11 @@ class _Forgets(dict[Any, Any]):
 def _plain(method: str) -> None:
     """Makes a method return the result of the plain rule."""
     setattr(Shortcuts, method, lambda self, *plain: plain[-1])
+
+
+def _as_given(shortcut: str) -> None:
+    """Makes a shortcut return the function that it would speed up."""
+    setattr(shortcuts, shortcut, lambda plain: plain)
 
 
 def _answers(owner: type, answer: Any, *methods: str) -> None:
@@ -158,10 +163,10 @@ def _no_dry_runs() -> None:
 OF_KUEUE: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptShares": lambda: _plain("shares"),
-    "KeptOffers": lambda: _plain("offers"),
-    "KeptTopologies": lambda: _plain("topologies"),
-    "KeptSuitableLeaves": lambda: _plain("suitable_leaves"),
-    "KeptCapacities": lambda: _plain("capacities"),
+    "kept_offers": lambda: _plain("offers"),
+    "kept_topologies": lambda: _as_given("kept_topologies"),
+    "kept_suitable_leaves": lambda: _as_given("kept_suitable_leaves"),
+    "KeptCapacities": lambda: _as_given("KeptCapacities"),
     "RecordedOracle": _no_record,
     "CachedFits": lambda: _answers(CachedFits, None, "of", "note"),
     "CachedNoFits": lambda: _answers(CachedNoFits, None, "of", "note", "futile"),

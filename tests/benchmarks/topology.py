@@ -24,7 +24,8 @@ from harness_plugins.kueue.rules.topology.placement import (
     WorkloadTopology,
     suitable_leaves,
 )
-from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
+from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
+from harness_plugins.kueue.shortcuts.kept_flavors import kept_suitable_leaves
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 
 _KUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2"}
@@ -132,13 +133,8 @@ class Placement:
             flavor.room.take(leaf, {"nvidia.com/gpu": leaf * 7 % 8}, 1)
         requests = {"nvidia.com/gpu": 2, "cpu": 8000, "memory": 64 << 30}
         pods = PodSet("main", 16, 16, frozen(requests), topology=self.request)
-        shortcuts = Shortcuts()
-        finder = WorkloadTopologies(
-            flavors,
-            mixed=True,
-            suitable=shortcuts.suitable_leaves(suitable_leaves),
-            capacities=shortcuts.capacities(capacity_of),
-        )
+        kept = kept_suitable_leaves(suitable_leaves), KeptCapacities(capacity_of)
+        finder = WorkloadTopologies(flavors, True, *kept)
         asked = [PodSetRequest(pods, 16, self.request)]
         return flavors, WorkloadTopology([(flavor, asked)], frozenset(), finder)
 

@@ -27,8 +27,7 @@ from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
 from harness_plugins.kueue.rules.nomination import Fit
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
-from harness_plugins.kueue.rules.topology.capacity import capacity_of
-from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopologies, suitable_leaves
+from harness_plugins.kueue.rules.topology.placement import Topologies
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue
@@ -46,13 +45,7 @@ def topologies_of(
     if not (gates.topology_aware_scheduling and any(each.topology for each in cluster.flavors.values())):
         return None, None
     flavors = TopologyFlavors(cluster, overlapping=gates.tas_handle_overlapping_flavors)
-    asked = WorkloadTopologies(
-        flavors,
-        mixed=gates.tas_profile_mixed,
-        suitable=shortcuts.suitable_leaves(suitable_leaves),
-        capacities=shortcuts.capacities(capacity_of),
-    )
-    return flavors, shortcuts.topologies(asked)
+    return flavors, shortcuts.topologies(flavors, mixed=gates.tas_profile_mixed)
 
 
 @final

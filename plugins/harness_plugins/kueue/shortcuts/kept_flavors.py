@@ -6,7 +6,6 @@ The cache key of each result is the content of the input that it depends on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
 
 from harness.base.memo import Memo
 from harness.policy import PodSet
@@ -18,56 +17,45 @@ from harness_plugins.kueue.state.topology.tree import TopologyTree
 from harness_plugins.kueue.state.workload import Chosen
 
 
-@final
-class KeptOffers:
-    """Caches the flavors that queues offer, by the request's `number`."""
+def kept_offers(offers: Offers) -> Offers:
+    """Returns a function that caches the flavors that queues offer, by the request's `number`."""
+    known: Memo[tuple[int, int], tuple[PodSetOffer, ...]] = Memo()
 
-    def __init__(self, offers: Offers) -> None:
-        self._offers = offers
-        self._known: Memo[tuple[int, int], tuple[PodSetOffer, ...]] = Memo()
-
-    def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        """Returns what a queue offers to each pod set of a job."""
+    def of(asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         key = queue.number, asks.number
-        found = self._known.get(key)
+        found = known.get(key)
         if found is None:
-            found = self._known[key] = self._offers(asks, queue)
+            found = known[key] = offers(asks, queue)
         return found
 
+    return of
 
-@final
-class KeptTopologies:
-    """Caches the topology requests of workloads."""
 
-    def __init__(self, topologies: Topologies) -> None:
-        self._topologies = topologies
-        self._known: Memo[
-            tuple[tuple[PodSetOffer, ...], Chosen, tuple[int, ...]], tuple[WorkloadTopology | None]
-        ] = Memo()
+def kept_topologies(topologies: Topologies) -> Topologies:
+    """Returns a function that caches the topology requests of workloads."""
+    known: Memo[tuple[object, ...], tuple[WorkloadTopology | None]] = Memo()
 
-    def __call__(
-        self, offers: tuple[PodSetOffer, ...], chosen: Chosen, counts: tuple[int, ...]
+    def of(
+        offers: tuple[PodSetOffer, ...], chosen: Chosen, counts: tuple[int, ...]
     ) -> WorkloadTopology | None:
-        """Returns the topology request of a workload. See `WorkloadTopologies`."""
         key = offers, chosen, counts
-        found = self._known.get(key)
+        found = known.get(key)
         if found is None:
-            found = self._known[key] = (self._topologies(*key),)
+            found = known[key] = (topologies(*key),)
         return found[0]
 
+    return of
 
-@final
-class KeptSuitableLeaves:
-    """Caches the leaves that suit a pod set, by the relevant fields of its template."""
 
-    def __init__(self, suitable: SuitableLeaves) -> None:
-        self._suitable = suitable
-        self._known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
+def kept_suitable_leaves(suitable: SuitableLeaves) -> SuitableLeaves:
+    """Returns a function that caches which leaves suit a pod set, by the fields that restrict its nodes."""
+    known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
-    def __call__(self, tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-        """Returns which leaves suit the pods of a pod set, or None for all leaves."""
+    def of(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
         key = tree, *restrictions(pod_set)
-        found = self._known.get(key)
+        found = known.get(key)
         if found is None:
-            found = self._known[key] = (self._suitable(tree, pod_set),)
+            found = known[key] = (suitable(tree, pod_set),)
         return found[0]
+
+    return of

@@ -18,15 +18,15 @@ from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.rules.nomination import Nominates, Nominator
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle
-from harness_plugins.kueue.rules.topology.capacity import Capacities
-from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies
+from harness_plugins.kueue.rules.topology.capacity import capacity_of
+from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopologies, suitable_leaves
 from harness_plugins.kueue.shortcuts.bystanders import Bystanders
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle, Heads
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
-from harness_plugins.kueue.shortcuts.kept_flavors import KeptOffers, KeptSuitableLeaves, KeptTopologies
+from harness_plugins.kueue.shortcuts.kept_flavors import kept_offers, kept_suitable_leaves, kept_topologies
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
@@ -79,19 +79,14 @@ class Shortcuts:
 
     def offers(self, offers: Offers) -> Offers:
         """Returns a function that finds the flavors that queues offer to jobs."""
-        return KeptOffers(offers) if self._on else offers
+        return kept_offers(offers) if self._on else offers
 
-    def topologies(self, topologies: Topologies) -> Topologies:
-        """Returns a function that finds the topology requests of workloads."""
-        return KeptTopologies(topologies) if self._on else topologies
-
-    def suitable_leaves(self, suitable: SuitableLeaves) -> SuitableLeaves:
-        """Returns a function that finds the leaves on which pods can run."""
-        return KeptSuitableLeaves(suitable) if self._on else suitable
-
-    def capacities(self, capacities: Capacities) -> Capacities:
-        """Returns a function that counts the capacities of topology domains."""
-        return KeptCapacities(capacities) if self._on else capacities
+    def topologies(self, flavors: TopologyFlavors, *, mixed: bool) -> Topologies:
+        """Returns a function that finds the topology requests of workloads. See `WorkloadTopologies`."""
+        if not self._on:
+            return WorkloadTopologies(flavors, mixed)
+        suitable, capacities = kept_suitable_leaves(suitable_leaves), KeptCapacities(capacity_of)
+        return kept_topologies(WorkloadTopologies(flavors, mixed, suitable, capacities))
 
     def within_quota(
         self, cache: Cache, offers: Offers, fits: Callable[[Workload], bool]

@@ -16,7 +16,7 @@ from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, PodsToPlace, capacity_of
 from harness_plugins.kueue.rules.topology.request import wanted_of
 from harness_plugins.kueue.rules.topology.search import Search
-from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor, TopologyFlavors, in_flavor
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor, TopologyFlavors
 from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
 from harness_plugins.kueue.state.workload import Chosen
 
@@ -173,9 +173,8 @@ class WorkloadTopology:
             if len(asked) > 1 or found:
                 room = Room(room)
             for earlier in found:
-                if flavor in finder.flavors.beside(earlier.flavor):
-                    for leaf, pods in in_flavor(earlier, flavor):
-                        room.take(leaf, earlier.pod_set.requests, pods)
+                for leaf, pods in finder.flavors.taken_by(earlier, flavor):
+                    room.take(leaf, earlier.pod_set.requests, pods)
             placed = place(
                 flavor.tree,
                 room,

@@ -5,7 +5,7 @@ Upstream: `findReplacementAssignment` in pkg/cache/scheduler/tas_flavor_snapshot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.topology.placement import (
     place,
     suitable_leaves,
 )
-from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, in_flavor
+from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, located
 from harness_plugins.kueue.state.topology.tree import DomainAssignment, Room, TopologyAssignment, TopologyTree
 
 
@@ -57,9 +57,10 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
     taken: list[Placed] = []
     for request in in_turn:
         each = by_name[request.pod_set.name]
-        rest = _rest(each, node)
+        kept = [domain for domain in each.domains if domain.values != (node,)]
+        rest = located(each.pod_set, each.flavor, kept).leaves
         new = _new_leaves(each.flavor.tree, _room(each, taken, flavors), rest, request, mixed=mixed)
-        if not new or len(rest) < sum(values != (node,) for values, _ in each.domains):
+        if not new or len(rest) < len(kept):
             return Replacement(tuple(placed), each)
         taken.append(Placed(each.pod_set, each.flavor, new))
         total: dict[int, int] = {}
@@ -83,24 +84,12 @@ def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ..
     return tuple(found)
 
 
-def _rest(placed: Placed, node: str) -> list[DomainAssignment]:
-    """Returns the existing leaves that pods keep, in recorded order, and their number of pods."""
-    known = [(placed.flavor.tree.leaf(values), pods) for values, pods in placed.domains if values != (node,)]
-    return [DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None]
-
-
 def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
     """Returns the capacity of a flavor's leaves that the pod sets replaced so far have left free."""
     flavor = placed.flavor
     room = Room(flavor.room)
     for earlier in taken:
-        if earlier.flavor is flavor:
-            leaves: Iterator[tuple[int, int]] = iter(earlier.leaves)
-        elif flavor in flavors.beside(earlier.flavor):
-            leaves = in_flavor(earlier, flavor)
-        else:
-            continue
-        for leaf, pods in leaves:
+        for leaf, pods in flavors.taken_by(earlier, flavor):
             room.take(leaf, earlier.pod_set.requests, pods)
     return room
 

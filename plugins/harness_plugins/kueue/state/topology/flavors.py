@@ -191,7 +191,7 @@ class TopologyFlavors:
 
     def _take_from_others(self, placed: Placed, times: int) -> None:
         for flavor in self.beside(placed.flavor):
-            for leaf, pods in in_flavor(placed, flavor):
+            for leaf, pods in _in_flavor(placed, flavor):
                 flavor.room.take(leaf, placed.pod_set.requests, times * pods)
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
@@ -203,8 +203,14 @@ class TopologyFlavors:
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
 
+    def taken_by(self, placed: Placed, flavor: TopologyFlavor) -> Iterable[tuple[int, int]]:
+        """Returns the leaves of a flavor whose capacity these pods use, with the number of pods."""
+        if placed.flavor is flavor:
+            return placed.leaves
+        return _in_flavor(placed, flavor) if flavor in self.beside(placed.flavor) else ()
 
-def in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
+
+def _in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
     """Yields the leaves of another flavor on whose hosts these pods run, with the number of pods."""
     for values, pods in placed.domains:
         there = flavor.tree.leaf(values[-1:])
