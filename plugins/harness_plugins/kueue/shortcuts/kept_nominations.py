@@ -8,15 +8,16 @@ from typing import TypeAlias, final
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
-from harness_plugins.kueue.rules.flavor_assigner import Assignment
+from harness_plugins.kueue.rules.feature_gates import Gates
+from harness_plugins.kueue.rules.flavor_assigner import Assigner, Assignment
+from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
-from harness_plugins.kueue.shortcuts.cycle_states import CycleStates
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
-from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles, unknown
+from harness_plugins.kueue.shortcuts.recorded_oracle import InVain, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Chosen, Tried, Workload
 
@@ -37,6 +38,41 @@ It consists of the workload that is assigned again, its pods and flavors, and th
 last elements are the number of the cycle's reservations (see `CycleStates`), and the cycle's victims.
 """
 
+_Step: TypeAlias = tuple[int, int, object, object]
+"""The number of the earlier reservations, and the node, the quota and the places of the next reservation."""
+
+
+@final
+class CycleStates:
+    """Gives a number to each list of reservations that a cycle makes. Equal lists have the same number.
+
+    Lists recur, because a preemptor that waits for its targets to terminate makes the same reservations in
+    every cycle. The cache key consists of the earlier reservations of the cycle and the next reservation.
+    """
+
+    __slots__ = ("_counted", "_known", "_number", "_numbers", "_snapshot")
+
+    def __init__(self) -> None:
+        self._known: Memo[_Step, int] = Memo()
+        self._numbers = 0
+        self._snapshot: Snapshot | None = None
+        self._counted = self._number = 0
+
+    def of(self, snapshot: Snapshot) -> int:
+        """Returns the number that identifies the current reservations of a snapshot."""
+        if snapshot is not self._snapshot:
+            self._snapshot = snapshot
+            self._counted = self._number = 0
+        for workload, amounts, places in snapshot.reserved[self._counted :]:
+            step = self._number, workload.cluster_queue.node, amounts, places
+            number = self._known.get(step)
+            if number is None:
+                self._numbers += 1
+                number = self._known[step] = self._numbers
+            self._number = number
+        self._counted = len(snapshot.reserved)
+        return self._number
+
 
 @final
 class KeptNominations:
@@ -48,9 +84,6 @@ class KeptNominations:
     - It failed for a workload of the same class, and the failure is still valid.
     - It was found for the same workload, and nothing has changed in the queue's tree since then.
 
-    Args:
-        search: the target search of `nominator`.
-
     Attributes:
         stirred: the heads of this cycle that may evict workloads, or whose scan continued after tried
             flavors.
@@ -58,8 +91,9 @@ class KeptNominations:
 
     def __init__(
         self,
-        nominator: Nominator,
-        oracles: RecordedOracles,
+        offers: Offers,
+        assigner: Assigner,
+        gates: Gates,
         fits: CachedFits,
         no_fits: CachedNoFits,
         cache: Cache,
@@ -67,10 +101,12 @@ class KeptNominations:
         search: FairSharing | ClassicPreemption,
     ) -> None:
         self._reasons = reasons
+        self._cache = cache
         self._marked = cache.marked
         self._search = search
-        self._nominator = nominator
-        self._oracles = oracles
+        self._nominator = Nominator(offers, assigner, self._oracle, gates)
+        self._in_vain: InVain | None = None
+        self._last: RecordedOracle | None = None  # the oracle of the last assignment
         self._fits = fits
         self._no_fits = no_fits
         self._known: Memo[Workload, _Kept] = Memo()
@@ -80,6 +116,10 @@ class KeptNominations:
         self._states = CycleStates()
         self._cycle = -1
         self.stirred: set[Workload] = set()
+
+    def _oracle(self, workload: Workload) -> RecordedOracle:
+        self._last = RecordedOracle(self._cache, self._search, workload, self._in_vain)
+        return self._last
 
     def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
@@ -172,9 +212,9 @@ class KeptNominations:
         self._forget_order()
         touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
         touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
-        self._oracles.in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
+        self._in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
         found = self._nominator.reassign(workload, first, snapshot, without_victims=True)
-        self._oracles.in_vain = unknown
+        self._in_vain = None
         self._known_again[question] = found, self._order(queue.root, found)
         return self._stirs(workload, found)
 
@@ -182,8 +222,7 @@ class KeptNominations:
         if tried or workload.asks.reducible:
             return self._nominator.assign(workload, tried)
         assignment = self._nominator.assign(workload, tried)
-        oracle = self._oracles.last
-        assert oracle is not None
-        self._fits.note(workload, assignment, oracle)
-        self._no_fits.note(workload, assignment, oracle)
+        assert self._last is not None
+        self._fits.note(workload, assignment, self._last)
+        self._no_fits.note(workload, assignment, self._last)
         return assignment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
 from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
@@ -13,14 +13,11 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
-
-def unknown(incoming: Incoming) -> bool:
-    """Returns False, because nothing is known without a search."""
-    return False
-
-
 Check = tuple[int, int, Quota]
 """A flavor-resource, the requested quantity, and its quota."""
+
+InVain: TypeAlias = Callable[[Incoming], bool]
+"""Returns whether a search is known to find no targets."""
 
 
 @final
@@ -50,7 +47,7 @@ class RecordedOracle:
     )
 
     def __init__(
-        self, cache: Cache, search: TargetSearch, workload: Workload, in_vain: Callable[[Incoming], bool]
+        self, cache: Cache, search: TargetSearch, workload: Workload, in_vain: InVain | None
     ) -> None:
         self._in_vain = in_vain
         self._cache = cache
@@ -90,33 +87,11 @@ class RecordedOracle:
         if found is None:
             place = None if topology is None else topology.place
             incoming = Incoming(self.workload, requests, need, place)
-            found = [] if self._in_vain(incoming) else self._search.find_targets(incoming)
+            vain = self._in_vain is not None and self._in_vain(incoming)
+            found = [] if vain else self._search.find_targets(incoming)
             self._known[question] = found
             if found:
                 self.found_targets = True
             else:
                 self.failed.append(incoming)
         return found
-
-
-@final
-class RecordedOracles:
-    """Creates an oracle for each assignment.
-
-    Attributes:
-        last: the oracle of the last assignment.
-        in_vain: returns whether a search is known to find no targets.
-    """
-
-    __slots__ = ("_cache", "_search", "in_vain", "last")
-
-    def __init__(self, cache: Cache, search: TargetSearch) -> None:
-        self._cache = cache
-        self._search = search
-        self.last: RecordedOracle | None = None
-        self.in_vain: Callable[[Incoming], bool] = unknown
-
-    def __call__(self, workload: Workload) -> RecordedOracle:
-        """Returns a new oracle."""
-        self.last = RecordedOracle(self._cache, self._search, workload, self.in_vain)
-        return self.last

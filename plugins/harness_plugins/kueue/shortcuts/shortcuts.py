@@ -30,10 +30,8 @@ from harness_plugins.kueue.shortcuts.kept_flavors import kept_offers, kept_suita
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
-from harness_plugins.kueue.shortcuts.lacks import Lacks
-from harness_plugins.kueue.shortcuts.lacks_quota import LacksQuota
+from harness_plugins.kueue.shortcuts.lacks import Lacks, LacksQuota
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
-from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracles
 from harness_plugins.kueue.shortcuts.refused_sides import RefusedSides
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
 from harness_plugins.kueue.state.cache import Cache
@@ -104,12 +102,10 @@ class Shortcuts:
 
             return Nominator(offers, assigner, oracle, gates), order, EveryCycle(AllHeads(pending))
         reasons = _reasons(world)
-        oracles = RecordedOracles(cache, search)
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
-        nominator = Nominator(offers, assigner, oracles, gates)
         fair = isinstance(search, FairSharing)
-        kept = KeptNominations(nominator, oracles, fits, no_fits, cache, reasons, search)
+        kept = KeptNominations(offers, assigner, gates, fits, no_fits, cache, reasons, search)
         bystanders = Bystanders(order, pending, kept.assigned)
         heads = RestingHeads(
             pending,
