@@ -293,20 +293,31 @@ class Block:
                 if not group.pods:
                     del self._awake[peers], self.groups[peers]
             return self
-        self._resting.settle([group for group in self.groups.values() if group.straddles(reached)])
+        begun = []
+        for peers, group in self.groups.items():
+            verdict = group.verdict
+            group.verdict = None
+            if not group.pods or group.pods[-1].place <= reached:
+                begun.append((peers, group, verdict))
+        self._resting.settle([group for _, group, _ in begun if group.straddles(reached)])
         failed: dict[Peers, EqualPods] = {}
         left: dict[Peers, EqualPods] = {}
-        for peers, group in self.groups.items():
+        for peers, group, verdict in begun:
             behind = group.split(reached)
-            if behind is not group and group.pods:
-                group.over()
+            if group.pods:
+                group.rejected_by = verdict or group.rejected_by
                 failed[peers] = group
-            if behind is not None:
-                left[peers] = behind
-        resting = self._resting.split(failed, left)
-        self._become(left, self._resting)
+            if behind is None:
+                del self.groups[peers]
+                self._awake.pop(peers, None)
+                continue
+            self.groups[peers] = left[peers] = behind
+            if peers in self._awake:
+                self._awake[peers] = behind
         block = Block(self.priority, {})
-        block._become(failed, resting)
+        block._become(failed, self._resting.split(failed, left))
+        self._size -= block._size
+        self._first = max(self._first, reached + 1)
         return block
 
     def remove(self, pod: PodInfo) -> bool:

@@ -162,7 +162,6 @@ class EqualPods:
         if not at:
             return None
         if at == len(pods):
-            self.verdict = None
             return self
         if 2 * at > len(pods):  # copy the shorter part, because each pod must be copied
             rest, self.pods = pods, pods[at:]

@@ -75,6 +75,12 @@ class Resting:
                 entries += self._trees.pop().entries()
             self._trees.append(Tree(entries, None, self._leaves))
 
+    def grow(self, group: EqualPods) -> None:
+        """Notes that later pods joined a group."""
+        tree = self._leaves[group]
+        while tree is not None:
+            tree.alone, tree = False, tree.above
+
     def remove(self, group: EqualPods) -> Sequence[int]:
         leaf = self._leaves.pop(group)
         amounts = _take_out(self._new, group) if leaf is None else leaf.remove(group)
@@ -151,20 +157,25 @@ def _take_out(entries: list[Entry], group: EqualPods) -> Sequence[int]:
 
 def _unclear(entries: Iterable[Entry], look: Look, place: int) -> EqualPods | None:
     """Implements `Resting.unclear` for some groups."""
-    found, reached = None, look.reached
+    found, reached, version = None, look.reached, look.verdicts.version
     for amounts, group in entries:
-        if group.pods[-1].place < place:
+        at = group.pods[-1].place
+        if at <= reached:
             at = group.next_place(reached)
-            if at < place and group.turns(_verdict(group, amounts, look), reached) is None:
-                found, place = group, at
+        if at >= place:
+            continue
+        now = group.judged if group.judged_at == version else _verdict(group, amounts, look)
+        if now is not None and group.verdict is None and now == group.rejected_by:
+            continue  # nearly always the case
+        if group.turns(now, reached) is None:
+            found, place = group, at
     return found
 
 
 def _verdict(group: EqualPods, amounts: Sequence[int], look: Look) -> frozenset[str] | None:
-    verdicts, version = look.verdicts, look.verdicts.version
-    if group.judged_at != version:
-        since = look.seen if group.rejected_by == verdicts.by_nodes else -1
-        group.judged_at, group.judged = version, verdicts.rejecting(amounts, amounts, since)
+    verdicts = look.verdicts
+    since = look.seen if group.rejected_by == verdicts.by_nodes else -1
+    group.judged_at, group.judged = verdicts.version, verdicts.rejecting(amounts, amounts, since)
     return group.judged
 
 
@@ -177,13 +188,14 @@ def _turn(
     news: list[PodInfo],
 ) -> None:
     """Implements `Resting.turn` for some groups. `of_all` is the verdict on all of them if it is known."""
-    reached = look.reached
+    reached, version = look.reached, look.verdicts.version
     for amounts, group in entries:
-        if group.next_place(reached) >= place:
+        at = group.pods[-1].place
+        if at >= place or (at <= reached and group.next_place(reached) >= place):
             continue
-        now = of_all or _verdict(group, amounts, look)
+        now = of_all or (group.judged if group.judged_at == version else _verdict(group, amounts, look))
         assert now is not None, "see `unclear`"
-        if not group.turns(now, reached):
+        if (group.verdict is None and now == group.rejected_by) or not group.turns(now, reached):
             continue
         if place == AFTER_ALL and group.turns_silently(now, reached):
             continue
@@ -205,6 +217,7 @@ class Tree:
 
     Attributes:
         size: the number of groups.
+        alone: whether no group has ever had several pods.
         least, most: bounds of the requests of all pods for each resource.
         rejected_by: the plugins that reject all groups, or None if they differ or are not known.
         first: a place before which the tree has no pod.
@@ -214,8 +227,8 @@ class Tree:
     """
 
     __slots__ = (
-        "_few", "_verdict", "_version", "above", "first", "halves", "known", "least", "most", "quiet",
-        "rejected_by", "size", "turned",
+        "_few", "_verdict", "_version", "above", "alone", "first", "halves", "known", "least", "most",
+        "quiet", "rejected_by", "size", "turned",
     )  # fmt: skip
 
     def __init__(
@@ -225,6 +238,7 @@ class Tree:
         self.halves: list[Tree] = []
         self._few: list[Entry] = entries
         self.size = len(entries)
+        self.alone = max([len(group.pods) for _, group in entries]) == 1
         self.rejected_by: frozenset[str] | None = None
         self.turned = self.quiet = 0
         self.known: frozenset[Hashable] = frozenset()
@@ -291,10 +305,17 @@ class Tree:
         """Implements `Resting.unclear`."""
         if self.first >= place:
             return None
-        now = self._verdict_on_all(look)
-        if now is not None and (now == self.rejected_by or self.first > look.reached):
-            return None
-        self._hand_down()
+        verdicts = look.verdicts
+        if self.alone or self.first > look.reached:
+            since = look.seen if self.rejected_by == verdicts.by_nodes else -1
+            if verdicts.rejecting(self.least, self.least, since) is not None:
+                return None  # larger requests fail, too, for whatever reason
+        else:
+            now = self._verdict_on_all(look)
+            if now is not None and now == self.rejected_by:
+                return None
+        if self.turned:
+            self._hand_down()
         found = _unclear(self._few, look, place)
         for half in self._in_turn():
             found = half.unclear(look, place if found is None else found.next_place(look.reached)) or found
@@ -328,7 +349,8 @@ class Tree:
             self.quiet -= 1
             self.rejected_by = now
             return
-        self._hand_down()
+        if self.turned:
+            self._hand_down()
         _turn(self._few, look, now, place, turned, news)
         for half in self.halves:
             half.turn(look, now, place, turned, news)
@@ -355,11 +377,17 @@ class Tree:
 
     def _sum_up(self) -> None:
         """Determines how the pods of all groups can turn together."""
-        halves, groups = self.halves, [group for _, group in self._few]
-        kinds = {each.rejected_by for each in halves or groups}
-        same = len(kinds) == 1 and all(group.verdict is None for group in groups)
-        self.rejected_by = kinds.pop() if same else None
-        if self.rejected_by is not None:
-            several = [(half.quiet, half.known) for half in halves] or [group.quiet() for group in groups]
-            self.quiet = min([quiet for quiet, _ in several])
-            self.known = frozenset.intersection(*[known for _, known in several])
+        self.rejected_by = None
+        if self.halves:
+            one, two = self.halves[0], self.halves[-1]
+            if one.rejected_by is not None and one.rejected_by == two.rejected_by:
+                self.rejected_by, self.quiet = one.rejected_by, min(one.quiet, two.quiet)
+                self.known = one.known if one is two else one.known & two.known
+            return
+        rejected_by = self._few[0][1].rejected_by
+        for _, group in self._few:
+            if group.rejected_by != rejected_by or group.verdict is not None:
+                return
+        several = [group.quiet() for _, group in self._few]
+        self.rejected_by, self.quiet = rejected_by, min([quiet for quiet, _ in several])
+        self.known = frozenset.intersection(*[known for _, known in several])

@@ -129,5 +129,9 @@ class Rests:
             for amounts, group in theirs.entries():
                 group.settle()
                 group = groups[group.pods[0].peers]  # this group has pods from both blocks
-                if group.pods[0].peers not in awake and not (is_later and group in resting):
+                if group.pods[0].peers in awake:
+                    continue
+                if is_later and group in resting:
+                    resting.grow(group)
+                else:
                     resting.add(group, amounts)

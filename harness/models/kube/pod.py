@@ -137,7 +137,10 @@ class Refusal(Protocol):
 
 
 class Verdicts(Protocol):
-    """Judges pods that differ only in their requests, for a scheduler with quotas."""
+    """Judges pods that differ only in their requests, for a scheduler with quotas.
+
+    If some requests fail, all larger requests fail, too, for the same or another reason.
+    """
 
     @property
     def version(self) -> int:

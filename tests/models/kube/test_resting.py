@@ -13,6 +13,7 @@ from more_examples import examples
 from harness.cluster.kinds.pods import PodSpec
 from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods
 from harness.models.kube._resting import Resting
+from harness.models.kube._rests import Rests
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Templates
 from harness.models.told import NOTHING_TOLD, Told
@@ -92,17 +93,36 @@ class Limits:
     by_nodes = FIT
 
     def __init__(self) -> None:
-        self.version = 0
+        self.version = self.judged = 0
         self.left: tuple[int, ...] = ()
 
     def rejecting(self, least: Sequence[int], most: Sequence[int], seen: int) -> frozenset[str] | None:
         """See `Verdicts`."""
+        self.judged += 1
         for resource, left in enumerate(self.left):
             if least[resource] > left:
                 return frozenset({f"resource {resource}"})
             if most[resource] > left:
                 return None
         return None
+
+
+class Lasting:
+    """The refusal of a pod by limits."""
+
+    most_room = None
+    amounts = (9, 9, 9)
+
+    def __init__(self, verdicts: Limits) -> None:
+        self.verdicts = verdicts
+
+    def holds(self, pod: PodInfo) -> bool:
+        """See `LastingRefusal`."""
+        return True
+
+    def outlives_nodes(self) -> bool:
+        """See `LastingRefusal`."""
+        return True
 
 
 @examples(60)
@@ -152,6 +172,37 @@ def test_pods_fail_by_verdicts_as_if_each_were_judged(seed: int) -> None:
         resting.remove(group)
         for pod in group.pods:
             assert (pod.told, group.rejected_by) == (told[pod], told[pod].last)
+
+
+def test_few_of_many_pods_are_judged_until_one_may_succeed() -> None:
+    """Whatever limits refuse the others."""
+    rng, limits, resting = random.Random(7), Limits(), Resting(0)
+    for place in range(2_000):
+        resting.add(EqualPods([_pod(place)], FIT), tuple(rng.randint(5, 20) for _ in range(3)))
+    resting.add(EqualPods([_pod(2_000)], FIT), (4, 4, 4))
+    for version, left in enumerate(((10, 10, 4), (10, 4, 10), (4, 10, 10), (4, 4, 4)), 1):
+        limits.version, limits.left, limits.judged = version, left, 0
+        found = resting.unclear(limits, BEFORE_ALL, AFTER_ALL)
+        assert found is not None
+        assert found.pods[0].place == 2_000
+        assert limits.judged < 200
+
+
+def test_a_later_pod_of_a_group_may_fail_for_another_reason_than_an_earlier_one() -> None:
+    """It must be tried, also where the later one came from another block."""
+    limits, peers, mine, later = Limits(), TEMPLATE.peers(0, True), Rests(), Rests()
+    limits.left = (5, 20, 20)
+    by_first = frozenset({"resource 0"})
+    groups = [EqualPods([_pod(place)], by_first) for place in range(20)]
+    for group in groups:
+        mine.add(group, Lasting(limits))
+    later.add(EqualPods([_pod(30)], by_first), Lasting(limits))
+    groups[0].pods.insert(0, _pod(30))
+    mine.take_in(later, {peers: groups[0]}, (), is_later=True)
+    assert mine.first(BEFORE_ALL) == (None, [])
+    assert mine.turn(BEFORE_ALL, 25, []) == []
+    limits.version, limits.left = 1, (20, 5, 20)
+    assert mine.first(25) == (groups[0], [])
 
 
 def _pod(place: int) -> PodInfo:
