@@ -67,7 +67,7 @@ class Progress:
         unit.kept = self._losses.kept(unit.done, unit.life.interval)
         lost, unit.done = unit.done - unit.kept, 0
         if lost:
-            life, pod = unit.life, _alone(unit)
+            life, pod = unit.life, unit.pod if unit.life.job.pods > 1 else NEVER
             self._recorder.stint(life.job, unit.pods, unit.amounts, now, now, PROGRESS, 0, lost, pod)
 
     def account(self, unit: Unit, now: int, evicted: bool = False) -> None:
@@ -90,7 +90,7 @@ class Progress:
                 earlier = progress - unit.kept - lost if since < began else 0
                 life.lost += lost * unit.pods
             if earlier or now > began:
-                pods, pod = unit.pods, _alone(unit)
+                pods, pod = unit.pods, unit.pod if life.job.pods > 1 else NEVER
                 self._recorder.stint(life.job, pods, unit.amounts, first, now, PROGRESS, lost, earlier, pod)
 
     def _started_up(self, unit: Unit, now: int) -> int:
@@ -114,7 +114,3 @@ class Progress:
         if since < until:
             life.idle += (until - since) * pods
             self._recorder.stint(life.job, pods, unit.amounts, since, until, state, 0)
-
-
-def _alone(unit: Unit) -> int:
-    return unit.pod if unit.life.job.pods > 1 else NEVER

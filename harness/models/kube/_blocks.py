@@ -4,9 +4,10 @@ When a pod finishes, the scheduler tries all pods again that wait for free resou
 because an equal pod has just failed. Pods that have failed often have the same backoff. Therefore, pods of
 the same priority that fail one after another at the same time stay neighbors in the queue. They form a block,
 which is one entry of the queue. In a pass, the scheduler tries all pods of a block once.
-A block groups equal pods. A group that waits only for free resources is called resting. It is in an index
-(`_resting.py`), and a pass examines it only if a node offers enough resources. The other groups are called
-awake. A pass examines each of them once, and again if nodes change within the pass.
+A block groups equal pods. If there are many groups, those that wait only for free resources are called
+resting. They are in an index (`_resting.py`), and a pass examines them only if a node offers enough
+resources. The other groups are called awake. A pass examines each of them, and again if nodes change within
+the pass.
 
 The pods of a block are in the order of `PodInfo.place`, and no other pod of their priority belongs between
 them. At any time during a pass, all pods up to some place have been tried and have failed, and no later pod
@@ -16,7 +17,7 @@ never contains a pod whose priority can change, or that can become equal to othe
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods, waits_for_room
@@ -25,6 +26,9 @@ from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
 """The number of failures after which each further failure results in the longest backoff."""
+
+FEW = 16
+"""The number of groups up to which a pass examines each group, because that costs less than the index."""
 
 
 def _place(pod: PodInfo) -> int:
@@ -52,9 +56,8 @@ class Block:
     """
 
     __slots__ = (
-        "_again", "_ahead", "_at", "_awake", "_current", "_failing", "_first", "_found", "_last", "_reached",
-        "_resting", "_size", "_turned", "_version", "backoff", "groups", "priority", "taken", "timestamp",
-        "tried",
+        "_awake", "_failed_at", "_failing", "_first", "_found", "_last", "_reached", "_resting", "_size",
+        "_turned", "_version", "backoff", "groups", "priority", "taken", "timestamp", "tried",
     )  # fmt: skip
 
     def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
@@ -64,16 +67,9 @@ class Block:
         self.taken: PodInfo | None = None
         self.tried = 0
         self._reached = BEFORE_ALL
-        # The state of a pass: the version at the last look, and the groups to examine, by the places of their
-        # next pods.
-        self._version = -1
-        self._ahead: list[int] | None = None
-        self._at: dict[int, EqualPods] = {}
-        self._current: EqualPods | None = None  # the group of the pod that is being tried
+        self._version = -1  # at the last look in this pass
         self._found: EqualPods | None = None  # what `fails` found immediately before a pass
-        # These groups have more pods that fail at this version, because of the same or other plugins.
-        self._again: list[EqualPods] = []
-        self._failing: list[tuple[EqualPods, frozenset[str]]] = []
+        self._failing: dict[EqualPods, frozenset[str]] = {}  # these fail because of other plugins
         self._turned: list[EqualPods] = []  # see `Rests.turn`
         self._become(groups, Rests())
 
@@ -81,22 +77,31 @@ class Block:
         """Sets the groups, and determines which of them are resting."""
         self.groups = groups
         self._resting = resting
+        self._failed_at = -1  # the version at which all pods last failed in a pass
         self._awake = {peers: group for peers, group in groups.items() if group not in resting}
-        self._size = sum([len(group.pods) for group in groups.values()])
         # All pods are between these places, but pods at the places themselves may have left.
-        self._first = min([group.pods[-1].place for group in groups.values()], default=0)
-        self._last = max([group.pods[0].place for group in groups.values()], default=-1)
+        self._size, self._first, self._last = 0, AFTER_ALL, BEFORE_ALL
+        for group in groups.values():
+            pods = group.pods
+            self._size += len(pods)
+            if pods[-1].place < self._first:
+                self._first = pods[-1].place
+            if pods[0].place > self._last:
+                self._last = pods[0].place
 
     def __len__(self) -> int:
         return self._size
 
     # --- pods that rest -----------------------------------------------------------------------------------
 
-    def _rest(self, peers: Peers) -> None:
-        """Puts a group of equal pods to rest, because their refusal lasts."""
-        group = self._awake.pop(peers)
-        group.verdict = None
-        self._resting.add(group, peers.lasting)
+    def _rest(self, failed: Iterable[Peers]) -> None:
+        """Puts the groups to rest that wait only for free resources."""
+        for peers in list(failed):
+            group = self._awake[peers]
+            if group.may_rest(peers.lasting):
+                del self._awake[peers]
+                group.verdict = None
+                self._resting.add(group, peers.lasting)
 
     def _wake(self, group: EqualPods, peers: Peers) -> None:
         self._resting.discard(group)
@@ -109,6 +114,7 @@ class Block:
         for peers, group in self.groups.items():
             if peers.lasting is None and peers not in self._awake:
                 self._wake(group, peers)
+        self._failed_at = -1
         self._resting.drop_empty()
 
     def settle(self) -> None:
@@ -120,7 +126,6 @@ class Block:
         found, doubted = self._resting.first(self._reached)
         for group in doubted:
             self._wake(group, group.pods[0].peers)
-            self._again.append(group)
         return found
 
     # --- a pass -------------------------------------------------------------------------------------------
@@ -158,22 +163,23 @@ class Block:
             version: see `Peers.failed_at`.
             alike: receives the pods that are rejected by other plugins than before.
         """
-        calm, self._found = [], None
+        if version == self._failed_at:
+            return self._size  # nothing has changed since the last pass
+        self._found = None
         for peers, group in self._awake.items():
-            lasting = peers.lasting
             if group.rejected_by != peers.rejected_by:
                 return 0
             if peers.failed_at != version and not peers.fail_again(group.pods[-1], version):
                 return 0
-            if group.may_rest(lasting):
-                calm.append(peers)
-        for peers in calm:
-            self._rest(peers)
-        self._found = self._next_resting()
-        if self._found is not None:
-            return 0
-        alike += sorted(self._resting.turn(BEFORE_ALL, AFTER_ALL, self._turned), key=_place)
-        self._resting.pass_ends()
+        if len(self.groups) > FEW:
+            self._rest(self._awake)
+        if len(self._awake) < len(self.groups):
+            self._found = self._next_resting()
+            if self._found is not None:
+                return 0
+            alike += sorted(self._resting.turn(BEFORE_ALL, AFTER_ALL, self._turned), key=_place)
+            self._resting.pass_ends()
+        self._failed_at = version
         return self._size
 
     def take(self, version: int, alike: list[PodInfo]) -> PodInfo | None:
@@ -189,77 +195,53 @@ class Block:
         Returns:
             The pod, or None if all remaining pods fail.
         """
-        if self._ahead is None:
-            self._ahead, self._version = [], version
-            self._again.clear()
-            for group in self._awake.values():
-                self._look_at(group)
-            heapify(self._ahead)
-        elif self._version != version:  # pods that failed may succeed now
+        if version != self._version:  # pods that failed may succeed now
             self._version = version
-            for group in (*self._again, *[group for group, _ in self._failing]):
-                self._look_at(group)
-            self._again.clear()
             self._failing.clear()
-        if self._current is not None:
-            self._look_at(self._current)
-        reached = self._reached
-        found, self._found = self._found or self._next_resting(), None
-        place = AFTER_ALL if found is None else found.next_place(reached)
-        chosen = self._next_awake(version, self._ahead, place)
-        if chosen is not None:
-            place = chosen.next_place(reached)
-        elif found is not None:
-            chosen = found
-            self._wake(found, found.pods[0].peers)
-        self._reached = place
-        failed = self._resting.turn(reached, place, self._turned)
-        failed += [pod for group, reason in self._failing for pod in group.fail(reached, place, reason)]
-        alike += sorted(failed, key=_place)
-        self._failing = [each for each in self._failing if each[0].next_place(place) < AFTER_ALL]
-        self._current = chosen
-        if chosen is None:
-            self.taken = None
-            return None
-        pod = self.taken = chosen.pods.pop(chosen.behind(reached) - 1)
-        self._size -= 1
-        pod.rejected_by = chosen.rejected_by
-        return pod
-
-    def _look_at(self, group: EqualPods) -> None:
-        """Adds equal pods to those that this pass examines, starting with the first that has not failed."""
-        place = group.next_place(self._reached)
-        if place < AFTER_ALL and self._ahead is not None:
-            if place not in self._at:
-                heappush(self._ahead, place)
-            self._at[place] = group
-
-    def _next_awake(self, version: int, ahead: list[int], place: int) -> EqualPods | None:
-        """Returns the awake group of the first pod before a place that needs an attempt, or None."""
-        while ahead and ahead[0] < place:
-            group = self._at.pop(heappop(ahead))
-            pod = group.pods[group.behind(self._reached) - 1]
-            peers = pod.peers
-            lasting, rejected_by = peers.lasting, peers.rejected_by
+        reached, failing, rests = self._reached, self._failing, len(self._awake) < len(self.groups)
+        found, place, calm = None, AFTER_ALL, list[Peers]()
+        if rests:
+            found, self._found = self._found or self._next_resting(), None
+            place = AFTER_ALL if found is None else found.next_place(reached)
+        chosen, index = found, 0
+        for peers, group in self._awake.items():
             if peers.failed_at == version:
+                rejected_by = peers.rejected_by
                 if group.rejected_by == rejected_by:
                     if group.verdict is None:
                         group.verdict = rejected_by
-                elif group.verdict in (None, rejected_by) and waits_for_room(rejected_by):
-                    self._failing.append((group, rejected_by))
+                    calm.append(peers)
                     continue
-                else:
-                    return group
-            elif not group.fails_again(pod, version):
-                if not group.fails_otherwise(pod):
-                    return group
-                self._failing.append((group, peers.rejected_by))
+                if group.verdict in (None, rejected_by) and waits_for_room(rejected_by):
+                    failing[group] = rejected_by
+                    continue
+            at, pods = group.behind(reached) - 1, group.pods
+            if at < 0 or pods[at].place >= place or (failing and group in failing):
                 continue
-            if group.may_rest(lasting):
-                self._rest(peers)
-            elif len(group.pods) > 1:
-                self._again.append(group)
-        return None
+            if peers.failed_at != version:
+                if group.fails_again(pods[at], version):
+                    calm.append(peers)
+                    continue
+                if group.fails_otherwise(pods[at]):
+                    failing[group] = peers.rejected_by
+                    continue
+            chosen, index, place = group, at, pods[at].place
+        if len(self.groups) > FEW:
+            self._rest(calm)
+        if chosen is found and found is not None:
+            self._wake(found, found.pods[0].peers)
+            index = found.behind(reached) - 1
+        self._reached = place
+        if failing or rests:
+            failed = [pod for group, reason in failing.items() for pod in group.fail(reached, place, reason)]
+            alike += sorted([*failed, *self._resting.turn(reached, place, self._turned)], key=_place)
+        if chosen is None:
+            self.taken = None
+            return None
+        pod = self.taken = chosen.pods.pop(index)
+        self._size -= 1
+        pod.rejected_by = chosen.rejected_by
+        return pod
 
     def put_back(self, pod: PodInfo) -> bool:
         """Puts the tried pod back into the block after it has failed, and returns True if that is possible.
@@ -280,9 +262,7 @@ class Block:
         """Ends the pass, and returns a block of the pods that failed. If all failed, returns this block."""
         reached = self._reached
         self._reached, self.taken, self.tried = BEFORE_ALL, None, 0
-        self._ahead, self._current = None, None
-        self._at.clear()
-        self._again, self._failing = [], []
+        self._version, self._failing = -1, {}
         turned, self._turned = self._turned, []
         if reached == AFTER_ALL:  # all pods have failed
             for group in turned:
@@ -342,12 +322,11 @@ class Block:
         mine, theirs = self.groups, later.groups
         if not mine or not theirs:
             return self if mine else later
-        shared = mine.keys() & theirs.keys()
-        if shared:
-            self._resting.settle([mine[each] for each in shared])
-            later._resting.settle([theirs[each] for each in shared])
-        if any(mine[each].rejected_by != theirs[each].rejected_by for each in shared):
-            return None
+        for each in mine.keys() & theirs.keys():
+            self._resting.settle((mine[each],))
+            later._resting.settle((theirs[each],))
+            if mine[each].rejected_by != theirs[each].rejected_by:
+                return None
         gap = later._first - 1
         overlap = self._last - gap
         kept, moved = (self, later) if self._size > later._size else (later, self)
@@ -369,6 +348,7 @@ class Block:
             if peers in moved._awake and peers not in self._awake:
                 self._wake(self.groups[peers], peers)
         self._size += moved._size
+        self._failed_at = -1
         self._first = min(self._first, moved._first)
         self._last = max(self._last, moved._last)
         for peers, group in moved.groups.items():

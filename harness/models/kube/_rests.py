@@ -64,7 +64,7 @@ class Rests:
             while rooms and (group := resting.first(rooms, reached, place)) is not None:
                 pod = group.pods[group.behind(reached) - 1]
                 lasting = pod.peers.lasting
-                if not isinstance(lasting, NoRoom) or not lasting.holds_since(resting.seen):
+                if not isinstance(lasting, NoRoom) or not lasting.holds(pod, resting.seen):
                     found, place = group, pod.place
                     break
                 group.doubted = lasting

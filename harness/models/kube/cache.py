@@ -152,7 +152,7 @@ class Cache:
         Returns:
             True if nodes or their positions have changed.
         """
-        self.unsettled = False
+        self.unsettled = not self.by_name  # without nodes, no pod gets an ordinary attempt
         nodes = [*map(self.by_name.__getitem__, self._order.renew())]
         first, last = _others(nodes, self.nodes)
         if first == last == len(self.nodes):
@@ -216,9 +216,9 @@ class Cache:
         """Returns the nodes that changed after a version, even if positions have changed since then."""
         if version < 0:
             return self.nodes
-        found, changes = [], self._changes
-        for node in reversed(changes):
-            if changes[node] <= version:
+        found = []
+        for node, changed_at in reversed(self._changes.items()):
+            if changed_at <= version:
                 break
             found.append(node)
         return found
@@ -232,6 +232,7 @@ class Cache:
         self._changes[node] = self.version
 
     def _note(self, node: NodeInfo) -> None:
+        self.last_changed = node.position
         self.version += 1
         self._changes.pop(node, None)
         self._changes[node] = self.version

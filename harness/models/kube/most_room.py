@@ -46,6 +46,11 @@ class MostRoom:
         return self._cache.version
 
     @property
+    def may_preempt(self) -> bool:
+        """Whether the pods ever preempt other pods."""
+        return self._above is not None
+
+    @property
     def has_victims(self) -> bool:
         """Whether the pods can preempt any bound pod."""
         return self._above is not None and self._cache.has_lower(self._above)
@@ -56,17 +61,22 @@ class MostRoom:
         Each item belongs to a node, and has one quantity for each resource. Callers must use the result
         before the next change of a node, and must not change the result.
         """
-        now = self._cache.version
+        cache = self._cache
+        now = cache.version
         if version == now:
             return []
         if version == self._since and now == self._until:  # many pods failed at the same version
             return self._kept
-        self._rules.follow()
-        closed, above, beside = self._rules.closed, self._above, self._beside
-        if above is not None and not self._cache.has_lower(above):
+        above, beside = self._above, self._beside
+        if above is not None and not cache.has_lower(above):
             above = None
+        if version >= cache.freed_at and above is None and beside is None:
+            return []  # since then, nodes have only become fuller
+        self._rules.follow()
+        closed = self._rules.closed
         rooms: list[Sequence[int]] = []
-        for node in self._cache.changed_nodes_since(version):
+        one = version == now - 1  # the case after most events
+        for node in (cache.nodes[cache.last_changed],) if one else cache.changed_nodes_since(version):
             if not closed[node.position]:
                 room, slots = (node.free, node.slots) if above is None else _without_victims(node, above)
                 if beside is not None and node.nominated and not node.devices:

@@ -175,7 +175,12 @@ class LastingRefusal(Protocol):
         verdicts: predicts the plugins that reject equal pods, even if these change. It is None if this is not
             known.
         amounts: the request of a pod for each resource.
+        keeps_figures: whether `Peers.refusal` has the figures that an attempt would record now.
     """
+
+    @property
+    def keeps_figures(self) -> bool:
+        """See the class."""
 
     @property
     def verdicts(self) -> Verdicts | None:
@@ -227,7 +232,7 @@ class Peers:
         """Returns True if the reason why an equal pod failed is still valid, so that this pod fails, too.
 
         The pod then needs no attempt. The method notes that all equal pods fail at this version of the cache,
-        unless they wait only for free resources.
+        unless the record of a failure may need the figures of an attempt.
 
         Args:
             pod: the pod.
@@ -236,7 +241,7 @@ class Peers:
         lasting = self.lasting
         if lasting is None or not lasting.holds(pod):
             return False
-        if lasting.most_room is None:
+        if lasting.keeps_figures:
             self.failed_at = version
         return True
 

@@ -53,7 +53,9 @@ class NoRoom:
         by_others: whether some node rejected the pod because of other pods.
     """
 
-    __slots__ = ("_cache", "_excluded", "_nodes", "_seen", "amounts", "most_room", "verdicts")
+    __slots__ = (
+        "_cache", "_excluded", "_nodes", "_seen", "amounts", "keeps_figures", "most_room", "verdicts",
+    )  # fmt: skip
 
     def __init__(
         self, nodes: ShapeNodes, most_room: MostRoom, cache: Cache, seen: int, *, by_others: bool
@@ -61,18 +63,17 @@ class NoRoom:
         self.most_room = most_room
         self.verdicts: Verdicts | None = None
         self.amounts = amounts_of(nodes.shape, len(cache.names))
+        self.keeps_figures = not (by_others or most_room.may_preempt)
         self._nodes = nodes
         self._cache = cache
         self._seen = seen
         by_position = by_others or nodes.rules.named is not None
         self._excluded = None if by_position else nodes.rules.excluded
 
-    def holds(self, pod: PodInfo) -> bool:
-        """See `harness.models.kube.pod.LastingRefusal`."""
-        return self._seen == self._cache.version or self.holds_since(self._seen)
-
-    def holds_since(self, version: int) -> bool:
-        """Returns the same as `holds`, for equal pods that have failed at the given version of the cache."""
+    def holds(self, pod: PodInfo, version: int = -1) -> bool:
+        """See `harness.models.kube.pod.LastingRefusal`. Equal pods have also failed at the given version."""
+        if self.keeps_figures:
+            return self._nodes.still_none()
         amounts, most_room = self.amounts, self.most_room
         for room in most_room.since(max(version, self._seen)):
             if not any(map(gt, amounts, room)):  # the node may lack something else

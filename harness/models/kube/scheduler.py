@@ -161,10 +161,8 @@ class Scheduler:
     def run(self) -> Iterator[Decision]:
         """Tries pods until all remaining pods wait for an event."""
         queue, cache = self.queue, self.cache
-        if self._running or self._gangs is not None or not cache.by_name:
+        if self._running or self._gangs is not None or cache.unsettled:
             return self._run_all()
-        if cache.unsettled:
-            self.nodes.settle()
         pod = queue.pop(cache.version)
         if pod is not None or queue.failed_alike:
             return self._try_pods(pod)

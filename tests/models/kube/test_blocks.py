@@ -308,3 +308,32 @@ def test_pods_that_become_one_block_are_near_each_other(sizes: tuple[int, int], 
     places = [pod.place for pod in pods]
     assert places == sorted(set(places))
     assert places[-1] - places[0] < 100
+
+
+class Standing:
+    """A refusal that always stands, and counts how often that is asked."""
+
+    keeps_figures, verdicts, most_room, amounts = False, None, None, ()
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def holds(self, pod: PodInfo) -> bool:
+        """See `LastingRefusal`."""
+        self.asked += 1
+        return True
+
+    def outlives_nodes(self) -> bool:
+        """See `LastingRefusal`."""
+        return True
+
+
+def test_a_block_that_has_failed_fails_again_at_once_while_nothing_changes() -> None:
+    """Its refusal is looked at once for a version, as when the timer tries a pod again and again."""
+    pod = PodInfo("waits", TEMPLATE, 0, preempts=False)
+    peers = pod.peers
+    peers.lasting = refusal = Standing()
+    peers.rejected_by = FIT
+    block = Block(0, {peers: EqualPods([pod], FIT)})
+    assert [block.fails(version, []) for version in (7, 7, 7, 8)] == [1, 1, 1, 1]
+    assert refusal.asked == 2

@@ -139,6 +139,7 @@ def test_pods_with_amounts_of_their_own_fail_as_if_each_were_tried(
         context.setattr(verdicts, "_SEVERAL", rng.choice((0, 3)))
         context.setattr(resting, "_FEW", rng.randint(1, 3))
         context.setattr(resting, "_NEW", rng.choice((0, 4)))
+        context.setattr(blocks, "FEW", rng.choice((0, 0, 2)))
         _tried_alike(*own_amounts(rng), options, plugins=(plugin,), until=600)
 
 

@@ -32,7 +32,9 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, own:
         nodes, jobs = crowd(random.Random(seed), own=own)
         return World(nodes, *jobs, disablePreemption=not preempts)
 
-    together = played()
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(blocks, "FEW", seed % 2 * blocks.FEW)
+        together = played()
     with pytest.MonkeyPatch.context() as context:
         context.setattr(blocks, "OFTEN", NEVER)
         context.setattr(queue, "_fails_again", lambda pod, peers, version: False)

@@ -198,7 +198,9 @@ def test_shortcuts_change_nothing_where_nodes_change(preempts: bool, seed: int) 
         nodes, jobs = crowd(rng)
         return World(nodes, *jobs, then=changes(rng), until=600, disablePreemption=not preempts)
 
-    together = played()
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(blocks, "FEW", seed % 2 * blocks.FEW)
+        together = played()
     with pytest.MonkeyPatch.context() as context:
         context.setattr(blocks, "OFTEN", NEVER)
         context.setattr(queue, "_fails_again", lambda pod, peers, version: False)

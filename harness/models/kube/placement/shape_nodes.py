@@ -106,8 +106,8 @@ class ShapeNodes:
         if seen == version - 1 or len(nodes) == 1:  # the case after most events, and with a single node
             self._evaluate(nodes[cache.last_changed])
         else:
-            for position in cache.changed_since(seen):
-                self._evaluate(nodes[position])
+            for node in cache.changed_nodes_since(seen):
+                self._evaluate(node)
         self._seen = version
 
     def _evaluate(self, node: NodeInfo) -> None:

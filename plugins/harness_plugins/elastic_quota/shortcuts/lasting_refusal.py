@@ -40,6 +40,7 @@ class LastingQuotaRefusal:
             the refusal of this pod is already known.
     """
 
+    keeps_figures = True
     most_room: MostRoom | None = None
     verdicts: Verdicts | None = None
     amounts: Sequence[int] = ()

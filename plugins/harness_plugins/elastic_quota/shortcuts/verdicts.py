@@ -175,6 +175,7 @@ class Foreseen:
         spared: see `LastingQuotaRefusal`.
     """
 
+    keeps_figures = True
     most_room: MostRoom | None = None
 
     def __init__(self, verdicts: Verdicts, amounts: Sequence[int]) -> None:
