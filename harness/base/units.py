@@ -11,16 +11,16 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.base.errors import InputError
 
-SECOND = 1_000_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
+SECOND: Final = 1_000_000
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
 
-INT64_MAX = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
 
 LONGEST = 100 * 365 * DAY
 """The maximum time or duration. A longer duration probably has a wrong unit, and sums of such times could

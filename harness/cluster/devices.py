@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from harness.cluster.model import Node, frozen
 
@@ -14,7 +15,7 @@ MILLI_GPU = "nvidia.com/gpu-milli"
 GPU_COUNT = "nvidia.com/gpu.count"
 """The label with the number of GPUs in a node, as set by NVIDIA's feature discovery."""
 
-WHOLE = 1000
+WHOLE: Final = 1000
 """The number of thousandths in a whole device."""
 
 KOORDINATOR_CORE = "koordinator.sh/gpu-core"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from harness.base.frozen import Frozen
 from harness.base.grouping import grouped, summed
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-UNLIMITED = INT64_MAX
+UNLIMITED: Final = INT64_MAX
 """A quota of this size or more counts as unlimited, as in Kueue."""
 
 MOST_NODES = 100_000

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from harness.base.errors import PolicyError, blamed_on
 from harness.base.units import format_duration
@@ -36,7 +36,7 @@ from harness.engine.referee import Referee
 from harness.engine.sources import FAR, Alarms, Arrivals, ChangesAhead, PolicyTimers, Source
 from harness.policy import Arrival, Decision, Job, Policy, View
 
-_WATCH_EVERY = 256  # simulated times between two progress reports
+_WATCH_EVERY: Final = 256  # simulated times between two progress reports
 
 Hear: TypeAlias = Callable[[Change, int], Iterable[Decision] | None]
 """See `Policy`."""
@@ -242,7 +242,7 @@ class Engine:
             lifecycle.lose_node(change.edit.name)
 
     def _play(
-        self, policy: Policy, recurrence: Recurrence | None, referee: Referee, sources: Sequence[Source]
+        self, policy: Policy, recurrence: Recurrence | None, referee: Referee, sources: tuple[Source, ...]
     ) -> Iterator[int]:
         """Loop over the simulated times with their events and decisions, and yield the time regularly."""
         lifecycle, until, enough = self._lifecycle, self._until, self._enough

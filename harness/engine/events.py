@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from harness.policy import Job
 
@@ -22,7 +22,7 @@ PROGRESS, WAITING, RESTORING, TERMINATING, STARTING = range(len(STINTS))
 STATES = ("pending", "running", "finished", "rejected")
 PENDING, RUNNING, FINISHED, REJECTED = range(len(STATES))
 
-NEVER = -1
+NEVER: Final = -1
 """Represents the time of something that never happened."""
 
 Amounts = Mapping[str, int]

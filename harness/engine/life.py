@@ -117,8 +117,8 @@ class Life:
         self.interval = interval
         self.startup = startup
         self.done = done
-        self.every_pod = range(job.pods)
-        self.wanted = job.pods
+        self.wanted = pods = job.pods
+        self.every_pod = range(pods)
         self.counts: Mapping[str, int] | None = None
         self.amounts: Amounts | None = None
         self.asked: Amounts = _NOTHING

@@ -8,7 +8,7 @@ resources.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from harness.base.errors import InputError
 from harness.cluster.changes.edits import Change
@@ -37,7 +37,7 @@ from harness.engine.sources import Agenda, Source
 from harness.engine.starts import Starts
 from harness.policy import ENDLESS, LOST_WITH_NODE, Job, Policy, Startup, Why
 
-_ENDED = Why.ENDED  # looking this up in the enumeration each time costs as much as a call
+_ENDED: Final = Why.ENDED  # looking this up in the enumeration each time costs as much as a call
 
 
 class HalfBound(NamedTuple):

@@ -8,7 +8,7 @@ is deterministic. The engine counts all further rounds instead of simulating the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from harness.base.units import HOUR
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.engine.sources import Wakes
     from harness.policy import Standing
 
-LONG = 6 * HOUR
+LONG: Final = 6 * HOUR
 """Shorter idle times are simulated, because detecting a repetition would take as long."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import isfinite
 from operator import index
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from harness.base.errors import DecisionError
 from harness.base.units import INT64_MAX, format_duration
@@ -64,8 +64,8 @@ TypeError.
 
 _WHOLE = (NEVER,)  # represents all pods of a job
 
-_PATIENCE = 250_000
-_PATIENCE_A_JOB = 4
+_PATIENCE: Final = 250_000
+_PATIENCE_A_JOB: Final = 4
 """How many consecutive decisions without an effect are allowed: `_PATIENCE`, and more for each live job.
 
 After more such decisions, the referee concludes that the policy would continue forever.

@@ -2,8 +2,9 @@
 
 To find the next simulated time, the engine looks at all sources. The sources that are due at this time then
 deliver their events in order. `due` is an attribute that each source keeps up to date rather than a method,
-because reading six attributes costs less than one call. To add a source, put an object with `due` and
-`deliver` into `Lifecycle.sources` or into the engine's tuple. Sources deliver in the order of these tuples.
+because reading six attributes costs less than one call. To add a source, add a class with `due` and `deliver`
+to `Source`, and put its object into `Lifecycle.sources` or into the engine's tuple. Sources deliver in the
+order of these tuples.
 
 A replay continues until `due` is `FAR` for every source, or until only idle wakes are due. A source that
 repeats must therefore stop by itself, even if jobs still wait.
@@ -13,25 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
 from harness.cluster.changes.edits import Change, Instant
 from harness.cluster.model import Cluster
 from harness.policy import Arrival, Decision
 
-FAR = 2**63 - 1
+if TYPE_CHECKING:
+    from harness.engine.starts import Starts
+
+FAR: Final = 2**63 - 1
 """A time that is later than any event."""
-
-
-class Source(Protocol):
-    """A source of events."""
-
-    @property
-    def due(self) -> int:
-        """The time of the next delivery, or `FAR` if there is none."""
-
-    def deliver(self, now: int) -> None:
-        """Deliver all events that are due at this time. The engine calls this method when `due` is now."""
 
 
 T = TypeVar("T")
@@ -250,3 +243,11 @@ class Wakes:
             heappop(times)
         self.due = times[0] if times else FAR
         self._tell(now)
+
+
+Source: TypeAlias = "Agenda[Any] | Alarms | Arrivals | ChangesAhead | Starts | Wakes"
+"""A source of events. Its `due` is the time of the next delivery, or `FAR` if there is none.
+
+The engine calls `deliver` with this time, and the source then delivers all events that are due. The compiled
+build reads `due` much faster if the classes are known than for a protocol.
+"""

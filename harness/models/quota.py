@@ -11,16 +11,16 @@ index `n * tree.width + c`. Parents come before their children.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.units import INT64_MAX
 from harness.cluster.model import ClusterQueue, Cohort, ResourceGroup
 
-UNLIMITED = INT64_MAX
+UNLIMITED: Final = INT64_MAX
 """Quotas and limits of at least this value are unlimited, and so is every sum that contains one."""
 
-NO_PARENT = -1
+NO_PARENT: Final = -1
 
 Amounts = Iterable[tuple[int, int]]
 """Pairs of a flavor-resource's index and a quantity, with each index at most once."""

@@ -7,7 +7,7 @@ recorded reason returns, it is recorded again only the first, fourth, sixteenth,
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Told(NamedTuple):
@@ -49,4 +49,4 @@ class Told(NamedTuple):
         return returns == self.returns or (not returns & (returns - 1) and returns % 3 == 1)
 
 
-NOTHING_TOLD = Told()
+NOTHING_TOLD: Final = Told()

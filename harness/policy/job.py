@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import FrozenInstanceError, dataclass, fields, make_dataclass
-from typing import Any, NamedTuple, NoReturn, TypeAlias, final
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
 from harness.base.pod_set import PodSet
 
@@ -147,7 +147,7 @@ There is a number for the first start, one for the second start, and so on. The 
 later starts. `ENDLESS` means that the pods never become ready.
 """
 
-ENDLESS = 2**62
+ENDLESS: Final = 2**62
 """The run time of work that never ends on its own, and the start-up time of pods that never become ready.
 Such work and such pods don't keep a replay alive.
 """

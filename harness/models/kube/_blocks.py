@@ -22,7 +22,7 @@ from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods, waits_for_room
 from harness.models.kube._rests import Rests
-from harness.models.kube.pod import Peers, PodInfo, Template
+from harness.models.kube.pod import Peers, PodInfo, Queued, Template
 
 OFTEN = 4
 """The number of failures after which each further failure results in the longest backoff."""
@@ -44,7 +44,7 @@ twice that width. Places would eventually exceed `AFTER_ALL`.
 
 
 @final
-class Block:
+class Block(Queued):
     """Pods of the same priority that form one entry of the queue, as this module describes.
 
     Attributes:
@@ -57,7 +57,7 @@ class Block:
 
     __slots__ = (
         "_awake", "_failed_at", "_failing", "_first", "_found", "_last", "_reached", "_resting", "_size",
-        "_turned", "_version", "backoff", "groups", "priority", "taken", "timestamp", "tried",
+        "_turned", "_version", "groups", "priority", "taken", "tried",
     )  # fmt: skip
 
     def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:

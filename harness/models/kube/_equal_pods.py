@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort_left
 from collections.abc import Hashable
-from typing import final
+from typing import Final, final
 
 from harness.models.kube.placement.status import INTER_POD_AFFINITY, NODE_RESOURCES_FIT, POD_TOPOLOGY_SPREAD
 from harness.models.kube.pod import LastingRefusal, PodInfo
 
-BEFORE_ALL = -(1 << 62)
-AFTER_ALL = 1 << 62
+BEFORE_ALL: Final = -(1 << 62)
+AFTER_ALL: Final = 1 << 62
 """Places before and after the places of all pods."""
 
-BY_BINDINGS = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
+BY_BINDINGS: Final = frozenset({INTER_POD_AFFINITY, POD_TOPOLOGY_SPREAD})
 """The plugins that may no longer reject a pod after another pod is bound."""
 
 

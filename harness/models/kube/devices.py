@@ -13,17 +13,17 @@ some node has devices. Only `NodeInfo.add` assigns devices to a pod.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.cluster.devices import WHOLE as WHOLE
 from harness.cluster.devices import device_count as device_count
 from harness.cluster.devices import thousandths
 from harness.cluster.model import Cluster, Node
 
-LARGEST = "share of one GPU"
+LARGEST: Final = "share of one GPU"
 """The largest free share of one device on a node, in thousandths."""
 
-IDLE = "whole GPU"
+IDLE: Final = "whole GPU"
 """The number of devices without pods on a node."""
 
 

@@ -8,7 +8,7 @@ Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go, and the eviction sub
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, final
+from typing import Any, Final, Protocol, final
 
 from harness.base.units import SECOND
 from harness.cluster.kinds.pod_reading import manifest_of
@@ -24,7 +24,7 @@ EVICTED_BY_API = "EvictionByEvictionAPI"
 RETRY = 5 * SECOND
 """The time after which `kubectl drain` repeats an eviction that a budget refused."""
 
-_FAR = 2**63 - 1
+_FAR: Final = 2**63 - 1
 
 
 def is_left(job: Job, pod: int) -> bool:

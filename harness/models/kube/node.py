@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from harness.cluster.kinds.pods import HostPort
 from harness.cluster.model import Node
 from harness.models.kube.devices import IDLE, LARGEST, WHOLE, Ask, amounts_of, device_count, tightest
 from harness.models.kube.pod import PodInfo, Shape
 
-CPU, MEMORY = 0, 1
+CPU: Final = 0
+MEMORY: Final = 1
 """The indices of the resources that affect scores. Every vector begins with these two."""
 
-UNLIMITED_PODS = 1 << 62
+UNLIMITED_PODS: Final = 1 << 62
 
-GONE = -1
+GONE: Final = -1
 """The position of a removed node."""
 
 

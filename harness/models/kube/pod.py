@@ -8,7 +8,7 @@ properties that matter between pods: the namespace, the labels, and the rules ab
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from harness.cluster.kinds.pods import HostPort, PodSpec
 from harness.cluster.kinds.scheduling_groups import GroupReference
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource index and a quantity above 0."""
 
-NOT_STARTED = 1 << 120
+NOT_STARTED: Final = 1 << 120
 """The unknown start of a pod, which counts as now and therefore as later than all other starts."""
 
 
@@ -246,8 +246,17 @@ class Peers:
         return True
 
 
+class Queued:
+    """An entry of the queue, which is a pod or a block. The attributes are as described in `PodInfo`."""
+
+    __slots__ = ("backoff", "timestamp")
+
+    timestamp: int
+    backoff: int
+
+
 @final
-class PodInfo:
+class PodInfo(Queued):
     """One pod. Pods are compared by identity, and the replacement of an evicted pod is a different object.
 
     Attributes:
@@ -271,9 +280,9 @@ class PodInfo:
     """
 
     __slots__ = (
-        "backoff", "devices", "errors", "failures", "gang", "group", "job", "keeps", "name", "node",
+        "devices", "errors", "failures", "gang", "group", "job", "keeps", "name", "node",
         "nominated", "peers", "place", "pod", "preempted", "preempts", "priority", "quota", "rejected_by",
-        "start", "template", "terminating", "timestamp", "told",
+        "start", "template", "terminating", "told",
     )  # fmt: skip
 
     def __init__(

@@ -7,7 +7,7 @@ nodes until all pods are bound. A scheduler that supports gangs groups pods by `
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from harness.base.errors import InputError
 from harness.cluster.model import Cluster, Node
@@ -18,10 +18,10 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.taint_evictions import TaintEvictions
 from harness.policy import Bind, Change, Decision, Job, Never, Possible, Preempt, Reject, Standing, Why
 
-NODE = "Node"
+NODE: Final = "Node"
 """The kind of objects whose changes affect pods."""
 
-_ENDED = Why.ENDED  # looking it up in the enumeration each time is as expensive as a call
+_ENDED: Final = Why.ENDED  # looking it up in the enumeration each time is as expensive as a call
 
 
 class NodesHeard(Protocol):

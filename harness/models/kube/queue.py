@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from harness.base.units import MINUTE, SECOND
 from harness.models.kube._blocks import Block, Waiting, joined
 from harness.models.kube._equal_pods import BY_BINDINGS
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import Peers, PodInfo, Template
+from harness.models.kube.pod import Peers, PodInfo, Queued, Template
 
-_COUNTER_BITS = 40
-_LONGEST_BACKOFF = 10
-_BACKOFFS = (0, 1, 2, 4, 8)
+_COUNTER_BITS: Final = 40
+_LONGEST_BACKOFF: Final = 10
+_BACKOFFS: Final = (0, 1, 2, 4, 8)
 """The backoff in seconds for each number of failures or errors. Higher numbers have the longest backoff."""
 
-NEVER = 2**63 - 1
+NEVER: Final = 2**63 - 1
 
-_FLUSH_EVERY = 30 * SECOND
-_LONGEST_IN_POOL = 5 * MINUTE
+_FLUSH_EVERY: Final = 30 * SECOND
+_LONGEST_IN_POOL: Final = 5 * MINUTE
 """The time after which the timer moves an entry again, if the entry is the only one and always fails."""
 
 
@@ -224,7 +224,7 @@ class SchedulingQueue:
         if not BY_BINDINGS.isdisjoint(rejected_by):
             self._by_bindings[pod] = None
 
-    def _stamp(self, waiting: Waiting, backoff: int, pods: int = 1) -> None:
+    def _stamp(self, waiting: Queued, backoff: int, pods: int = 1) -> None:
         """Stamps an entry that failed now and backs off for some seconds. A block uses one stamp per pod."""
         waiting.timestamp = self._last_stamp + 1
         self._last_stamp += pods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import gt
-from typing import Any, final
+from typing import Any, Final, final
 
 from harness.models.kube.cache import Cache
 from harness.models.kube.most_room import MostRoom, amounts_of
@@ -13,11 +13,11 @@ from harness.models.kube.placement.shape_nodes import ShapeNodes, count
 from harness.models.kube.pod import PodInfo, Refusal, Verdicts
 from harness.policy import Refuse
 
-UNSCHEDULABLE = "Unschedulable"
+UNSCHEDULABLE: Final = "Unschedulable"
 """The reason for a refusal, as in a pod's PodScheduled condition."""
 
-DISABLED = "nobody is preempted"
-NO_VICTIMS = "no node can be freed for it"
+DISABLED: Final = "nobody is preempted"
+NO_VICTIMS: Final = "no node can be freed for it"
 
 
 @final
@@ -97,7 +97,7 @@ class NoNodes:
         return {"nodes": {"the cluster has no node": {"count": 0}}, "most_free": {}}
 
 
-NO_NODES = NoNodes()
+NO_NODES: Final = NoNodes()
 
 
 def node_detail(diagnosis: Diagnosis, preemption: str = "") -> dict[str, Any]:

@@ -7,7 +7,7 @@ records before it yields a decision, so the records are correct if the decision 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from harness.base.memo import Memo
 from harness.base.units import MINUTE
@@ -36,7 +36,7 @@ from harness.models.kube.refusal import DISABLED, NO_NODES, NO_VICTIMS, NoRoom, 
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Bind, Decision, Job, Nominate, Preempt, Refuse, Standing, Unnominate, Wake
 
-PREEMPTED = "PreemptionByScheduler"
+PREEMPTED: Final = "PreemptionByScheduler"
 """The reason for a preemption, as in the victim's condition."""
 
 _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
@@ -45,7 +45,7 @@ _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
 _BY_NO_NODE = frozenset({"no node"})
 """Marks a pod whose attempt ended with an error, although no plugin rejected the pod."""
 
-_BEFORE_ALL = 1 << 70
+_BEFORE_ALL: Final = 1 << 70
 """Running pods start this much earlier, so that their start is before the stamp of any binding."""
 
 _NOTHING: Iterator[Decision] = iter(())

@@ -7,13 +7,14 @@ same time may be gone immediately, if it has no pods on nodes. This depends on t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from harness_plugins.kueue.rules.entry import Admitted, Preempted
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.state.workload import Workload
 
-QUIET = 3
+QUIET: Final = 3
 """The number of consecutive cycles without a change after which the policy stops running cycles."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.models.kube.node import CPU, MEMORY, NodeInfo
 from harness.models.kube.placement.filters import tolerated
@@ -17,7 +17,7 @@ TAINTS_WEIGHT = 3
 NODE_AFFINITY_WEIGHT = 2
 SPREAD_WEIGHT = 2
 POD_AFFINITY_WEIGHT = 2
-HIGHEST_LOCAL = 200
+HIGHEST_LOCAL: Final = 200
 """The highest sum of `least_allocated` and `balanced_allocation`, which both have a weight of 1."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from harness.models.kube.cache import Cache
 from harness.models.kube.moves import follow
@@ -15,12 +15,16 @@ from harness.models.kube.placement.scores import HIGHEST_LOCAL, balanced_allocat
 from harness.models.kube.placement.status import NODE_PORTS, NODE_RESOURCES_FIT, PORT_TAKEN, Status
 from harness.models.kube.pod import Shape
 
-FITS, TAKEN, SHORT, OVERSIZED, FIXED = range(5)
+FITS: Final = 0
+TAKEN: Final = 1
+SHORT: Final = 2
+OVERSIZED: Final = 3
+FIXED: Final = 4
 """The states of a node: it fits, a port is in use, resources are short now or always, or it is excluded."""
 
-_RANK_BITS = 24
-_RANK = (1 << _RANK_BITS) - 1
-NO_KEY = 1 << 62
+_RANK_BITS: Final = 24
+_RANK: Final = (1 << _RANK_BITS) - 1
+NO_KEY: Final = 1 << 62
 """The key of a node that does not fit."""
 
 

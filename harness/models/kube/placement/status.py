@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-NODE_UNSCHEDULABLE = "NodeUnschedulable"
+NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
 NODE_NAME = "NodeName"
-TAINT_TOLERATION = "TaintToleration"
-NODE_AFFINITY = "NodeAffinity"
-NODE_PORTS = "NodePorts"
-NODE_RESOURCES_FIT = "NodeResourcesFit"
-POD_TOPOLOGY_SPREAD = "PodTopologySpread"
-INTER_POD_AFFINITY = "InterPodAffinity"
+TAINT_TOLERATION: Final = "TaintToleration"
+NODE_AFFINITY: Final = "NodeAffinity"
+NODE_PORTS: Final = "NodePorts"
+NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
+POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
 
 
 class Code(Enum):
@@ -37,7 +37,7 @@ UNTOLERATED = Status(Code.UNRESOLVABLE, TAINT_TOLERATION, ("node(s) had untolera
 NOT_SELECTED = Status(
     Code.UNRESOLVABLE, NODE_AFFINITY, ("node(s) didn't match Pod's node affinity/selector",)
 )
-PORT_TAKEN = Status(
+PORT_TAKEN: Final = Status(
     Code.UNSCHEDULABLE, NODE_PORTS, ("node(s) didn't have free ports for the requested pod ports",)
 )
 NO_TOPOLOGY = Status(

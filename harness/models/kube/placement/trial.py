@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from harness.models.kube.devices import Ask, tightest
 from harness.models.kube.node import NodeInfo
@@ -28,7 +28,7 @@ class PreFilter(NamedTuple):
         return status
 
 
-NOTHING = PreFilter()
+NOTHING: Final = PreFilter()
 
 
 @final

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import Target
@@ -56,18 +56,18 @@ Victims: TypeAlias = Mapping[Workload, Workload | None]
 
 NOBODY: Victims = MappingProxyType({})
 
-NO_QUOTA = "NoFit"
-NO_PREEMPTION_CANDIDATES = "PreemptionNoCandidates"
-PENDING_PREEMPTION = "PendingPreemption"
-FAILED_AFTER_NOMINATION = "FailedAfterNomination"
+NO_QUOTA: Final = "NoFit"
+NO_PREEMPTION_CANDIDATES: Final = "PreemptionNoCandidates"
+PENDING_PREEMPTION: Final = "PendingPreemption"
+FAILED_AFTER_NOMINATION: Final = "FailedAfterNomination"
 
-INADMISSIBLE = "Inadmissible"
+INADMISSIBLE: Final = "Inadmissible"
 
 NAMESPACE_MISMATCH = "Workload namespace doesn't match ClusterQueue selector"
 INVALID = "Workload has requests that exceed its limits"
-NO_LONGER_FITS = "Workload no longer fits after processing another workload"
+NO_LONGER_FITS: Final = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
-PENDING = "Pending the preemption of its targets"
+PENDING: Final = "Pending the preemption of its targets"
 LIMITED = "Preempting its targets would exceed the preemption rate limit of their queue (preview)"
 DEFERRED = "It fits after the targets of other workloads are gone"
 

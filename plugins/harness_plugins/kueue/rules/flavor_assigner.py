@@ -10,7 +10,7 @@ Upstream: `FlavorAssigner` and `Assignment` in pkg/scheduler/flavorassigner/flav
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer, cells_of_pods, joint_groups
@@ -32,7 +32,10 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import Placed, without
 from harness_plugins.kueue.state.workload import START_OVER, Chosen, Tried
 
-NO_FIT, PREEMPT, FIT, DEFERRED_FIT = range(4)
+NO_FIT: Final = 0
+PREEMPT: Final = 1
+FIT: Final = 2
+DEFERRED_FIT: Final = 3
 """The modes of an assignment. A deferred fit must wait until the victims of other entries are gone."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
 from harness.models.cluster import Cluster, ClusterQueue, Counting, ResourceGroup, TopologyRequest
@@ -22,7 +22,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 
-PODS = "pods"
+PODS: Final = "pods"
 
 
 def cells_of_pods(tree: QuotaTree) -> set[int]:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from harness.models.cluster import FlavorFungibility
 from harness_plugins.kueue.rules.feature_gates import Gates
 
-NOTHING_FITS, NO_CANDIDATES, PREEMPTS, RECLAIMS, FITS = range(5)
+NOTHING_FITS: Final = 0
+NO_CANDIDATES: Final = 1
+PREEMPTS: Final = 2
+RECLAIMS: Final = 3
+FITS: Final = 4
 """The modes of one flavor-resource, from worst to best. Upstream calls them granular modes."""
 
 Quality = tuple[int, int]

@@ -8,13 +8,13 @@ pkg/scheduler/preemption/classical (KEP 1337). Borrowing limits are elsewhere, i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.base.units import MINUTE
 from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.state.workload import Workload
 
-EVERY_PRIORITY = 1 << 62
+EVERY_PRIORITY: Final = 1 << 62
 """A number that is larger than any priority."""
 
 
@@ -34,7 +34,7 @@ class Allowed(NamedTuple):
     newer_than: int | None = None
 
 
-ANY = Allowed(EVERY_PRIORITY)
+ANY: Final = Allowed(EVERY_PRIORITY)
 """Allows the preemption of all workloads."""
 
 

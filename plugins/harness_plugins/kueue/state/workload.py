@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import Job
@@ -17,7 +17,7 @@ from harness_plugins.kueue.state.topology.flavors import Placed
 Rank = tuple[bool, int, int, str]
 
 
-START_OVER = -1
+START_OVER: Final = -1
 
 Tried = tuple[tuple[int, ...], ...]
 """The flavor that was considered last in each group of each pod set, or `START_OVER` after the last flavor of

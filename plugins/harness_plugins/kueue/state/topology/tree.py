@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from harness.models.cluster import HOSTNAME, Node, ResourceFlavor, Topology
 from harness.models.kube.node import UNLIMITED_PODS
 
-PODS = "pods"
+PODS: Final = "pods"
 
 
 @final
