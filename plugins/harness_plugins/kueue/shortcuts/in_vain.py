@@ -130,7 +130,7 @@ class _Known:
         self.unnoticed = unnoticed
         self.passed: dict[int, Lack] = {}
         self.parts: Parts = {}
-        self.lacks: Sequence[Lack | None] = ()
+        self.lacks: list[Lack | None] = []
         self.whole = False
         self.counted = _NOT_COUNTED
 
@@ -291,7 +291,7 @@ class InVain:
         return True
 
     def _first_in_reach(
-        self, queue: ClusterQueueState, entries: Sequence[Place], lacks: Sequence[Lack | None], start: int
+        self, queue: ClusterQueueState, entries: list[Place], lacks: list[Lack | None], start: int
     ) -> int:
         """Returns the index of the first entry from `start` on that may not lack what it lacked before."""
         flavors: Flavors | None = None
