@@ -168,10 +168,13 @@ class CachedNoFits:
                 assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
 
-    def futile(self, workload: Workload, pending: PendingQueue) -> tuple[Assignment, bool] | None:
+    def futile(
+        self, workload: Workload, pending: PendingQueue, version: int
+    ) -> tuple[Assignment, bool] | None:
         """Returns the assignment of a futile head, and whether the head reserves quota when it is served.
 
-        Returns None if serving the head may have other effects than making its class inadmissible.
+        Returns None if serving the head may have other effects than making its class inadmissible. `version`
+        is the result of the method `version`.
         """
         place, queue = workload.place, pending.queue
         no_fit = self._known.get(place.equivalence_class.key)
@@ -179,7 +182,7 @@ class CachedNoFits:
             return None
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None:
             return None
-        if not no_fit.still(self._cache, self._reasons, self.version(queue)):
+        if not no_fit.still(self._cache, self._reasons, version):
             return None
         assignment = no_fit.assignment
         if assignment.mode == NO_FIT:

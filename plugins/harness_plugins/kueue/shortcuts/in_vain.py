@@ -197,8 +197,23 @@ class InVain:
         run = self._by_numbers(pending, head) if len(pending.present) >= _FEW else None
         if run is not None:
             return run
-        found = self._no_fits.futile(head, pending)  # whether its class fails as before
+        # Whether its class fails as before.
+        found = self._no_fits.futile(head, pending, self._no_fits.version(pending.queue))
         return None if found is None else Run(pending, head, {}, reserves=found[1], assignment=found[0])
+
+    def all_again(self, pending: PendingQueue) -> int:
+        """Returns the number of classes in a queue if all of them are inadmissible and would fail again.
+
+        Returns 0 if this is not known, or if one of them would reserve quota.
+        """
+        if len(pending.present) >= _FEW:
+            return 0
+        places, version = pending.parked(), self._no_fits.version(pending.queue)
+        for place in places:
+            found = self._no_fits.futile(place[4], pending, version)
+            if found is None or found[1]:
+                return 0
+        return len(places)
 
     def _by_numbers(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the heads at the front of a queue that lack quota by their numbers, or None."""

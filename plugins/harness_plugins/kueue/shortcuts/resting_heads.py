@@ -37,6 +37,9 @@ class Vain(Protocol):
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
 
+    def all_again(self, pending: PendingQueue) -> int:
+        """Returns how many classes a queue has if all are inadmissible and would fail again, otherwise 0."""
+
     def notice(self, entries: Iterable[Entry]) -> None:
         """Updates the quota that heads are known to lack, after a cycle has tried them."""
 
@@ -91,6 +94,8 @@ class RestingHeads:
         if by_name:
             self._layered.update(self._one[each.queue.root] for each in pending if len(each.queue.path) > 1)
             self._layered.update([min(room)] if len(room) > 1 else ())
+        # Whether the heads of a queue matter to no other queue if they reserve nothing.
+        self._apart = not by_name or (not self._layered and len({each.queue.root for each in pending}) == 1)
         # For each root, the queues in its tree that have inadmissible workloads.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
@@ -161,9 +166,31 @@ class RestingHeads:
 
         If a cycle has no head to consider, its only effect is that workloads become inadmissible. Such cycles
         are skipped in one step, up to the first cycle in which some queue has a head to consider.
+
+        A queue of few classes that would all fail again is not requeued. Its heads are only counted.
         """
-        if self._to_requeue:
-            self._requeue()
+        asleep = self._requeue() if self._to_requeue else []
+        heads = self._take()
+        return self._beside(asleep, heads) if asleep else heads
+
+    def _beside(self, asleep: list[tuple[PendingQueue, int]], heads: CycleHeads) -> CycleHeads:
+        """Counts the heads of queues that were not requeued, and requeues those that no cycle reaches."""
+        workloads, inadmissible, cycles, number = heads
+        if not workloads:
+            cycles = max([cycles, *[classes for _, classes in asleep]])
+        for pending, classes in asleep:
+            pending.requeued = True
+            if classes > cycles:
+                pending.requeue_last(classes - cycles)
+                self._active.add(pending.queue.number)
+            elif classes < cycles:
+                number += classes
+                continue
+            number += cycles
+            inadmissible = True
+        return CycleHeads(workloads, inadmissible, cycles, number)
+
+    def _take(self) -> CycleHeads:
         self._bystanders.clear()
         self._looked_at = []
         if not self._active:
@@ -333,13 +360,21 @@ class RestingHeads:
         roots = {head.cluster_queue.root for head in looked_at}
         return len(roots) > 1 or not self._layered.isdisjoint(map(self._one.__getitem__, roots))
 
-    def _requeue(self) -> None:
+    def _requeue(self) -> list[tuple[PendingQueue, int]]:
+        """Requeues inadmissible workloads. Returns the queues that stay as they are, with their classes."""
+        asleep = []
         for root in self._to_requeue:
-            for number in self._inadmissible[root]:
-                self._pending[number].requeue_inadmissible()
+            for number in list(self._inadmissible[root]):
+                pending = self._pending[number]
+                classes = self._in_vain.all_again(pending) if self._apart else 0
+                if classes:
+                    asleep.append((pending, classes))
+                    continue
+                pending.requeue_inadmissible()
                 self._active.add(number)
-            self._inadmissible[root].clear()
+                del self._inadmissible[root][number]
         self._to_requeue.clear()
+        return asleep
 
 
 def _number(head: Workload) -> int:

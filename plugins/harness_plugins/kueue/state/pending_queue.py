@@ -40,6 +40,7 @@ class PendingQueue:
         preemptor: the workload that issued the last preemptions and has not been admitted yet. The queueing
             strategy at that time determines whether it is sticky.
         present: the classes that have workloads, or that are inadmissible.
+        requeued: whether inadmissible workloads were ever requeued.
     """
 
     def __init__(self, queue: ClusterQueueState, *, sticky: bool = True) -> None:
@@ -58,7 +59,7 @@ class PendingQueue:
         self._moved: set[SchedulingHash] = set()  # inadmissible classes, some of whose workloads are tried
         self._namespace_mismatch: list[Workload] = []
         self._tickets = 0
-        self._requeued = False  # whether inadmissible workloads were ever requeued
+        self.requeued = False
         self._read(queue.spec)
 
     def _read(self, spec: ClusterQueue) -> None:
@@ -83,7 +84,7 @@ class PendingQueue:
     def become(self, other: PendingQueue) -> None:
         """Copies the content of another queue. Both queues contain the same workloads and classes."""
         self.preemptor, self._sticky, self.strict = other.preemptor, other._sticky, other.strict
-        self._by_usage, self._tickets, self._requeued = other._by_usage, other._tickets, other._requeued
+        self._by_usage, self._tickets, self.requeued = other._by_usage, other._tickets, other.requeued
         self.present = other.present.copy()
         self._former = Memo(most=other._former.most)
         self._former.update(other._former)
@@ -264,7 +265,7 @@ class PendingQueue:
         added. None means that no such priority is known.
         """
         ticket = workload.place.ticket
-        first = None if self._by_usage or self._requeued else self._line.first()
+        first = None if self._by_usage or self.requeued else self._line.first()
         if first is None or first.place.ticket >= ticket:
             return None
         earlier = (first.timestamp, first.uid) <= (workload.timestamp, workload.uid)
@@ -319,7 +320,7 @@ class PendingQueue:
     def requeue_inadmissible(self) -> None:
         """Requeues all inadmissible workloads."""
         if self._inadmissible_classes or self._inadmissible:
-            self._requeued = True
+            self.requeued = True
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
         self._inadmissible_classes.clear()
@@ -338,6 +339,24 @@ class PendingQueue:
             for workload in self._inadmissible:
                 self.add(workload)
             self._inadmissible.clear()
+
+    def parked(self) -> Sequence[Place]:
+        """Returns the first workload of each class, in the order in which a requeue would make them heads.
+
+        Returns () if some class is not inadmissible, or if the order is not known.
+        """
+        others = self._inadmissible or self._moved or self._emptied or self.preemptor is not None
+        if others or self._by_usage or len(self._inadmissible_classes) < len(self.present):
+            return ()
+        return self._line.entries()
+
+    def requeue_last(self, number: int) -> None:
+        """Requeues the last `number` classes of those that `parked` has returned."""
+        for place in self._line.entries()[-number:]:
+            place[5].inadmissible = False
+        self._inadmissible_classes = [each for each in self._inadmissible_classes if each.inadmissible]
+        self._line.start_over()
+        self._line.first()  # moves the position past the classes that stay inadmissible
 
     def set_namespace_mismatch(self, workload: Workload) -> None:
         """Sets aside a head if the queue does not admit its namespace. A requeue does not try it again."""
