@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from itertools import takewhile
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import cluster, queue
@@ -86,11 +87,15 @@ class Vain:
     Args:
         those: the workloads.
         reserving: of these, who keeps quota in its turn.
+        asleep: whether queues in which this is known of everybody stay as they are.
     """
 
-    def __init__(self, those: Collection[Workload], reserving: Collection[Workload] = ()) -> None:
+    def __init__(
+        self, those: Collection[Workload], reserving: Collection[Workload] = (), *, asleep: bool = False
+    ) -> None:
         self._those = those
         self._reserving = reserving
+        self._asleep = asleep
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """See `InVain`."""
@@ -99,7 +104,12 @@ class Vain:
         block, at = found
         places = list(takewhile(lambda place: place[4] in self._those, block.entries[at:]))
         reserves = any(place[4] in self._reserving for place in places)
-        return Run(pending, places, {}, {}, reserves=reserves) if places else None
+        return Run(pending, head, {}, reserves=reserves, places=places) if places else None
+
+    def all_again(self, pending: PendingQueue) -> int:
+        """See `InVain`."""
+        places = pending.parked() if self._asleep else ()
+        return len(places) if all(place[4] in self._those for place in places) else 0
 
     def notice(self, entries: Iterable[Entry]) -> None:
         """Nothing is learned."""
@@ -122,9 +132,10 @@ def resting(
     by_name: bool = False,
     room: Collection[int] = (),
     bystanders: list[Bystander] | None = None,
+    asleep: bool = False,
 ) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
-    vain = Vain(in_vain, reserving)
+    vain = Vain(in_vain, reserving, asleep=asleep)
     around = [] if bystanders is None else bystanders
     heads = RestingHeads(pending, vain, kept_out, (), around, gates_from({}), by_name=by_name, room=room)
     for each in pending:
@@ -166,6 +177,30 @@ def test_where_nothing_has_to_be_looked_at_all_are_inadmissible_cycle_by_cycle()
     found = heads.take()
     assert found == CycleHeads([], True, 3, 4)
     assert heads.take() == CycleHeads([], False, 0, 0)
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_queues_in_which_all_fail_again_count_as_if_they_had_been_requeued(asleep: bool) -> None:
+    one, two, other = queues(one="c", two="c", other="c")
+    first = [waiting(one, place, place) for place in range(3)]
+    second = [waiting(two, place, place) for place in range(2)]
+    heads = resting([one, two, other], {*first, *second}, asleep=asleep)
+    assert heads.take() == CycleHeads([], True, 3, 5)
+    heads.requeue_inadmissible(one.queue.root)
+    assert heads.take() == CycleHeads([], True, 3, 5)
+    assert not one.active()
+    assert one.requeued
+    third = waiting(other, 0, 0)
+    heads.add(other)
+    heads.requeue_inadmissible(one.queue.root)
+    assert heads.take() == CycleHeads([third], True, 1, 3)
+    assert set(one.active()) == {*first[1:]}
+    assert one.first() is first[1]
+    other.remove(third)
+    heads.settle([entry(third, reason="")], [])
+    assert heads.take() == CycleHeads([], True, 2, 3)
+    heads.requeue_inadmissible(one.queue.root)
+    assert heads.take() == CycleHeads([], True, 3, 5)
 
 
 def test_heads_that_rest_count_but_are_not_looked_at_again() -> None:
