@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -100,8 +99,8 @@ def _limits(tree: QuotaTree, node: int, request: Mapping[int, int]) -> Iterator[
 
 
 def _has_several_flavors(tree: QuotaTree, cells: Iterable[int]) -> bool:
-    flavors = Counter(each.resource for each in tree.flavor_resources)
-    return any(flavors[tree.flavor_resources[cell].resource] > 1 for cell in cells)
+    resources = [each.resource for each in tree.flavor_resources]
+    return any(resources.count(resources[cell]) > 1 for cell in cells)
 
 
 def _holders(tree: QuotaTree, top: int, cells: Iterable[int]) -> dict[str, dict[str, int]]:

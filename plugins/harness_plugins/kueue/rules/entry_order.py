@@ -72,11 +72,12 @@ class FairOrder:
         """
         waiting = [entry for entry in entries if not entry.reason]
         if len(waiting) < 2:
-            yield from waiting
-            return
-        if len({entry.workload.cluster_queue.root for entry in waiting}) == 1:
-            yield from self._tournament(entries, waiting)
-            return
+            return iter(waiting)
+        one = len({entry.workload.cluster_queue.root for entry in waiting}) == 1
+        return self._tournament(entries, waiting) if one else self._by_name(entries)
+
+    def _by_name(self, entries: list[Entry]) -> Iterator[Entry]:
+        """Yields the entries of several trees. The waiting queue whose name sorts first chooses the tree."""
         trees: dict[int, list[Entry]] = {}
         for entry in entries:
             trees.setdefault(entry.workload.cluster_queue.root, []).append(entry)

@@ -40,8 +40,8 @@ class Bystanders:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yields the entries in order, and also some futile heads, which start with a reason."""
-        queues = [entry.workload.cluster_queue for entry in entries if not entry.reason]
-        if not self.heads or len(queues) < 2:
+        queues = [entry.workload.cluster_queue for entry in entries if not entry.reason] if self.heads else ()
+        if len(queues) < 2:
             return self._order(entries)
         heads = self.heads
         if len({queue.root for queue in queues}) == 1:
