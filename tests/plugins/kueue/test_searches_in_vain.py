@@ -135,6 +135,19 @@ def test_below_cohorts_a_search_is_in_vain_while_the_own_side_has_the_largest_sh
         assert len(world.search.find_targets(two)) == 2
 
 
+def test_a_queue_of_the_same_cohort_counts_with_what_it_gives_up() -> None:
+    """Of 3 cores b gives a one, so that left borrows as much as right; without all 3 it borrows none."""
+    world = Cohorts(
+        cohort("left", "all", 4), cohort("right", "all", 4), queue("a", 0, "left"), queue("b", 0, "left"),
+        queue("d", 0, "left"), queue("c", 0, "right"), queue("lender", 1),
+    )  # fmt: skip
+    world.hold("b", "b1", "b2", "b3").hold("d", "d1").hold("c", "c1", "c2", "c3", "c4", "c5")
+    two = world.incoming("a", cpu=2)
+    assert world.search.find_targets(two) == []
+    assert world.reasons.no_targets(two) is not None
+    assert [target.workload.name for target in world.search.find_targets(world.incoming("a", cpu=1))]
+
+
 def test_what_a_queue_of_several_local_queues_gives_up_is_not_known() -> None:
     """Of b, which holds 4 of 10 cores, one or two may go; whose turn comes first changes with their usage."""
     shared = queue("b")
@@ -211,10 +224,10 @@ def test_what_is_said_to_be_in_vain_is(
 ) -> None:
     """Whatever others hold, give back or are told to give back; every third holder has a lower priority."""
     others = [
-        queue(f"q{at}", cpu, side if at == 0 else "all", weight=weight, gpu=gpu)
+        queue(f"q{at}", cpu, side if at % 2 == 0 else "all", weight=weight, gpu=gpu)
         for at, (cpu, gpu, weight) in enumerate(queues)
     ]
-    others += [cohort("left", "all"), queue("own", 1, side, gpu=0)]
+    others += [cohort("left", "all", len(steps) % 3), queue("own", 1, side, gpu=0)]
     world = Cohorts(*others, strategies=strategies, within_nominal=within_nominal)
     cpu, gpu = asked
     asker = world.incoming("own", cpu=cpu, gpu=gpu)

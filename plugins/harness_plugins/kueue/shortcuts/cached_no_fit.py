@@ -68,6 +68,7 @@ class CachedNoFit:
         self._no_place = no_place
         self._searches = searches
         self._why = why
+        self._branch_version = -1
         self._holds_at, self._fails_at = version, -1
         self.turn_matters = bool(assignment.placed and why)
 
@@ -83,8 +84,9 @@ class CachedNoFit:
         self._fails_at = version
         queue = self._queue
         changed = queue.generation != self._generation
-        # Right below a root, the level from which the quota comes depends only on the queue's own usage.
-        may_be_higher = changed or len(queue.path) > 1
+        # The level from which the quota comes depends only on the usage below this child of the root.
+        branch_version = cache.version[queue.branch]
+        may_be_higher = changed or branch_version != self._branch_version
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
                 return False
@@ -102,6 +104,7 @@ class CachedNoFit:
                     return False
         if self._no_place is not None and self._no_place.place() is not None:
             return False
+        self._branch_version = branch_version
         self._holds_at, self._fails_at = version, -1
         return True
 

@@ -33,7 +33,7 @@ class _Below(NamedTuple):
     """The quota that preemption could free below a child of the root, while nothing changes below the child.
 
     Attributes:
-        version: see `ShareRanking.versions`.
+        version: `Cache.version` of the child.
         share: the share of the child, with the incoming workload and without all that is freed.
         freed: the quota that is freed. It is empty if there is nothing to preempt.
     """
@@ -220,6 +220,14 @@ class FairReasons:
             return True
         queue = incoming.queue
         if why.own or len(queue.path) > 1:
+            below = why.below
+            if (
+                below is not None
+                and not below.freed
+                and below.version == self._cache.version[queue.branch]
+                and self.all_have_less(queue.root, below.share)
+            ):
+                return True  # the most common case below a cohort
             return self._all_is_too_little(why, incoming)
         if self.all_have_less(queue.root, why.share):
             return True  # the most common case
@@ -304,32 +312,37 @@ class FairReasons:
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return not why.own or self._lacks(incoming, why.own)
         ranked = self._ranking.of(queue.root)
-        branch, below = queue.below[queue.root], why.below
-        if below is None or below.version != self._ranking.versions[branch]:
-            below = why.below = self._below(incoming, why.own, branch)
+        branch, below = queue.branch, why.below
+        if below is None or below.version != self._cache.version[branch]:
+            below = why.below = self._below(why, incoming, branch)
         above = [self._used(node) for node in self._beside(branch, ranked, below.share)]
         return not (below.freed or above) or self._lacks(incoming, [*below.freed, *above])
 
-    def _below(self, incoming: Incoming, own: Sequence[Amounts], branch: int) -> _Below:
-        """Returns what preemption could free below a child of the root that contains the queue."""
+    def _below(self, why: NoTargets, incoming: Incoming, branch: int) -> _Below:
+        """Returns what preemption could free below a child of the root that contains the queue.
+
+        If the queue has no own candidates, it keeps its share. This share decides what each queue right
+        below the same cohort gives up.
+        """
         queue, tree = incoming.queue, self._cache.tree
         # The rankings must be read before the trial, because they must not include the usage of the trial.
         sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items() if side != branch]
         tree.charge(queue.node, incoming.requests)
-        gone = [(queue.node, usage) for usage in own]
+        gone = [(queue.node, usage) for usage in why.own]
         for node, usage in gone:
             tree.refund(node, usage)
         for side, ranked in sides:
             mine = self._shares.of(side)[1]
-            beside = [(node, self._used(node)) for node in self._beside(side, ranked, mine)]
-            for node, usage in beside:
-                tree.refund(node, usage)
-            gone += beside
+            keeps_share = side == queue.node and why.incoming is not None and not why.own
+            for node in self._beside(side, ranked, mine):
+                given = self._freeable(incoming, mine, self._cache.at[node]) if keeps_share else None
+                gone.append((node, self._used(node) if given is None else given))
+                tree.refund(*gone[-1])
         share = self._shares.of(branch)[1]
         for node, usage in reversed(gone):
             tree.charge(node, usage)
         tree.refund(queue.node, incoming.requests)
-        return _Below(self._ranking.versions[branch], share, [usage for _, usage in gone])
+        return _Below(self._cache.version[branch], share, [usage for _, usage in gone if usage])
 
     def _beside(self, side: int, ranked: Sequence[tuple[Share, int]], mine: Share) -> list[int]:
         """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`."""
@@ -349,14 +362,14 @@ class FairReasons:
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
         """Returns True if a node with this share may still have it without one of the workloads below it."""
         version, found = self._may_keep[node]
-        if version != self._ranking.versions[node]:
+        if version != self._cache.version[node]:
             cache, queue = self._cache, self._cache.at[node]
             queues = cache.holding_below(node) if queue is None else [queue]
             usages = {usage for each in queues for usage in cache.holders[each.node].usages}
             found = (queue is None and self._keeps[node]) or any(
                 share_without(cache.tree, self._shares, node, usage) >= share for usage in usages
             )
-            self._may_keep[node] = self._ranking.versions[node], found
+            self._may_keep[node] = self._cache.version[node], found
         return found
 
     def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
@@ -374,7 +387,7 @@ class FairReasons:
     def _freeable(
         self, incoming: Incoming, share: Share, queue: ClusterQueueState | None, *, keeps: bool = True
     ) -> Amounts | None:
-        """Returns all that a queue right below the root would give up, however much is needed.
+        """Returns all that a queue right below the same cohort would give up, however much is needed.
 
         `keeps` is False if the result must be computed and must not be kept, because a cycle has changed the
         state of the queue.
@@ -403,7 +416,9 @@ class FairReasons:
         return found
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
-        """Returns the usages that a queue right below the root gives up to a queue with a constant share.
+        """Returns the usages that a queue gives up to a queue right below the same cohort.
+
+        The share of the other queue is constant.
 
         The result is the same as in a search, but other queues are not needed, because each share depends
         only on the node's own usage. The share of the queue only falls. If one workload fails, all later

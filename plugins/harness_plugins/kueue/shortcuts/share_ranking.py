@@ -15,18 +15,13 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class ShareRanking:
-    """Sorts each cohort's children by share. Trial removals and reservations of a cycle don't count.
+    """Sorts each cohort's children by share. Trial removals and reservations of a cycle don't count."""
 
-    Attributes:
-        versions: for each node, how often workloads with quota have changed below it, up to the last call.
-    """
-
-    __slots__ = ("_changed", "_known", "_order", "_shares", "versions")
+    __slots__ = ("_changed", "_known", "_order", "_shares")
 
     def __init__(self, cache: Cache, shares: Shares) -> None:
         self._shares = shares
         self._changed = cache.watch()
-        self.versions = [0] * len(cache.at)
         self._known: dict[int, Share] = {}
         self._order: dict[int, list[tuple[Share, int]]] = {}
 
@@ -40,7 +35,6 @@ class ShareRanking:
         """Updates the shares of the queues that have changed, and of the cohorts above them."""
         for queue in self._changed.values():
             for above, below in queue.below.items():
-                self.versions[below] += 1
                 self._look_at(above, below)
         self._changed.clear()
 

@@ -33,9 +33,9 @@ class Cache:
         holding: for each node, the usable queues right below it that have a preemption candidate, by number.
             Here, a queue without a cohort is below its own node.
         height: for each node, the number of levels of usable nodes below it.
-        version: for each root node, how often its tree has changed.
-        unmarked_version: like `version`, but evictions that keep the order of the queue's candidates do not
-            count.
+        version: for each node, how often the workloads that hold quota at it or below it have changed.
+        unmarked_version: like `version` of a root node, but evictions that keep the order of the queue's
+            candidates do not count.
         marked: for each root node, the nodes of the queues in which such evictions occurred since
             `unmarked_version` last changed.
         changed: the queues, by node, that have changed since a reader last cleared this mapping. A queue has
@@ -240,14 +240,14 @@ class Cache:
 
     def reorder(self, queue: ClusterQueueState) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same."""
-        self.version[queue.root] += 1
+        self._count(queue)
         self.unmarked_version[queue.root] += 1
         self.marked[queue.root].clear()
 
     def _changed(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
         queue.generation += 1
         root = queue.root
-        self.version[root] += 1
+        self._count(queue)
         if stays:
             self.marked[root].append(queue.node)
         else:  # as `reorder`, for nearly every change
@@ -255,3 +255,9 @@ class Cache:
             self.marked[root].clear()
         for record in self._watching:
             record[queue.node] = queue
+
+    def _count(self, queue: ClusterQueueState) -> None:
+        version = self.version
+        version[queue.node] += 1
+        for cohort in queue.path:
+            version[cohort] += 1
