@@ -37,6 +37,18 @@ class Shares(Protocol):
         share.
         """
 
+    def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
+        """Returns the share that a ClusterQueue or Cohort would have if it used more (or less).
+
+        The share depends only on the usage of the ClusterQueue or Cohort itself. The usage of its parents
+        and children is not changed for this.
+
+        Args:
+            node: the ClusterQueue or Cohort.
+            amounts: how much more or less it would use.
+            sign: 1 for more, -1 for less.
+        """
+
     def ratio(self, node: int) -> float:
         """Returns the share of a ClusterQueue or Cohort before weighting, in 1/1000 of the lendable quota."""
 
@@ -75,6 +87,16 @@ class DominantResourceShares:
     def of(self, node: int) -> tuple[bool, Share]:
         """Returns True if a tree node exceeds its own quota of any resource, and its weighted share."""
         return self.weighted(node, self.parts(node))
+
+    def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
+        """Returns the share that a tree node would have if it used more or less."""
+        usage, first, end = self._tree.usage, node * self._tree.width, (node + 1) * self._tree.width
+        before = usage[first:end]
+        for cell, amount in amounts:
+            usage[first + cell] += sign * amount
+        share = self.of(node)[1]
+        usage[first:end] = before
+        return share
 
     def ratio(self, node: int) -> float:
         """Returns the share of a tree node before its weight is applied."""
@@ -115,21 +137,6 @@ class DominantResourceShares:
         if weight == 0.0:
             return True, (True, ratio)
         return True, (False, ratio / weight)
-
-
-def share_without(tree: QuotaTree, shares: Shares, node: int, amounts: Amounts) -> Share:
-    """Returns the weighted share that a ClusterQueue or Cohort would have if it used these amounts less.
-
-    The share depends only on the usage of the ClusterQueue or Cohort itself. The usage of its parents and
-    children is not changed for this.
-    """
-    usage, first, end = tree.usage, node * tree.width, (node + 1) * tree.width
-    before = usage[first:end]
-    for cell, amount in amounts:
-        usage[first + cell] -= amount
-    share = shares.of(node)[1]
-    usage[first:end] = before
-    return share
 
 
 def published(share: Share) -> int:

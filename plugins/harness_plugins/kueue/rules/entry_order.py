@@ -165,20 +165,16 @@ class FairOrder:
             node: the tree node to compare, which is this ClusterQueue or a Cohort above it.
             usage: the quota that the entry uses.
         """
-        tree, first, width = self._tree, node * self._tree.width, self._tree.width
+        tree, borrows = self._tree, False
         if node == queue:  # the usage above the queue does not matter
-            before = tree.usage[first : first + width]
-            for cell, amount in usage:
-                tree.usage[first + cell] += amount
-        else:
-            tree.charge(queue, usage)
-        borrows = False
+            if self._non_borrowing_first:
+                for cell, amount in usage:
+                    borrows = borrows or tree.borrows(node, cell, amount)
+            return borrows, self._shares.changed(node, usage, 1)
+        tree.charge(queue, usage)
         if self._non_borrowing_first:
             for cell, _ in usage:
                 borrows = borrows or tree.borrows(node, cell)
         _, share = self._shares.of(node)
-        if node == queue:
-            tree.usage[first : first + width] = before
-        else:
-            tree.refund(queue, usage)
+        tree.refund(queue, usage)
         return borrows, share

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order
-from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, share_without
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -248,7 +248,7 @@ class FairSearch:
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
         """Returns the share that the queue's side would have without a workload that has this usage."""
         if theirs == queue.node:
-            return share_without(self._tree, self._shares, theirs, usage)
+            return self._shares.changed(theirs, usage, -1)
         self._tree.refund(queue.node, usage)
         final = self._shares.of(theirs)[1]
         self._tree.charge(queue.node, usage)

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol, final
 
 from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.classical import over_nominal
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares, share_without
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by, may_borrow
@@ -367,7 +367,7 @@ class FairReasons:
             queues = cache.holding_below(node) if queue is None else [queue]
             usages = {usage for each in queues for usage in cache.holders[each.node].usages}
             found = (queue is None and self._keeps[node]) or any(
-                share_without(cache.tree, self._shares, node, usage) >= share for usage in usages
+                self._shares.changed(node, usage, -1) >= share for usage in usages
             )
             self._may_keep[node] = self._cache.version[node], found
         return found
@@ -455,7 +455,7 @@ class FairReasons:
 
     def _passes(self, node: int, held: Amounts, share: Share) -> bool:
         """Returns True if a queue gives up a workload with this usage by the first strategy."""
-        after = share_without(self._cache.tree, self._shares, node, held)
+        after = self._shares.changed(node, held, -1)
         return self._strategy.allows(share, self._shares.of(node)[1], after)
 
 

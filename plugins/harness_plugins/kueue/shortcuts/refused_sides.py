@@ -11,7 +11,7 @@ from typing import final
 
 from harness.models.cluster import Strategy
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.dominant_resource_share import Shares, share_without
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 
@@ -56,7 +56,7 @@ class RefusedSides:
                     if limited and not _uses(tree, queue.node, usage):
                         return False
                     if usage not in refused:
-                        if strategy.allows(new, old, share_without(tree, shares, theirs, usage)):
+                        if strategy.allows(new, old, shares.changed(theirs, usage, -1)):
                             return False
                         refused.add(usage)
             cohorts += self._cache.cohorts[cohort]
