@@ -17,7 +17,7 @@ from harness.trace.generate.arrivals import Bursty, Diurnal, Poisson, Process, R
 from harness.trace.generate.spec import Spec
 from harness.trace.generate.spec_file import load_spec
 from harness.trace.generate.streams import jobs_of
-from harness.trace.validate import faults_of
+from harness.trace.validate import checked
 
 MIX = """
 jobs: 4000
@@ -77,7 +77,7 @@ def rows(spec: Spec, seed: int = 1) -> pl.DataFrame:
 def test_a_generated_trace_keeps_the_schema(spec: Callable[[str], Spec]) -> None:
     """Sorted, without faults, with the columns that somebody speaks of and no other."""
     frame = rows(spec(MIX))
-    assert faults_of(frame) == []
+    assert checked(frame)[1] == []
     assert frame.height == 4000
     assert frame["submit_time"].is_sorted()
     assert set(frame["queue"]) == {"batch-0", "batch-1", "prod"}
@@ -185,7 +185,7 @@ def test_kueues_generator_files_give_its_workloads_and_queues(spec: Callable[[st
     assert mine["request.cpu"].to_list() == [1000, 1500] * 3
     assert mine["namespace"].unique().to_list() == ["cq-0-1-cohort-1"]
     assert frame.height == 24
-    assert faults_of(frame) == []
+    assert checked(frame)[1] == []
     from harness.cluster.load import cluster_from
 
     cluster = cluster_from(kueue.manifests, "generator.yaml")
