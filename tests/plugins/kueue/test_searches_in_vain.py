@@ -7,7 +7,8 @@ from functools import partial
 from fair_worlds import Cohorts, cohort, queue
 from hypothesis import given
 from hypothesis import strategies as st
-from kueue_worlds import configuration
+from kueue_worlds import Jobs, cluster, configuration
+from kueue_worlds import queue as kueue_queue
 from more_examples import examples
 
 from harness.cluster.kinds.preemption_strategies import (
@@ -17,6 +18,9 @@ from harness.cluster.kinds.preemption_strategies import (
     strategies_of,
 )
 from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, Admitted
+from harness_plugins.kueue.rules.feature_gates import gates_from
+from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
@@ -197,6 +201,29 @@ def test_queues_reach_what_those_with_a_larger_share_hold() -> None:
 
 def _classic(world: Cohorts) -> ClassicPreemption:
     return ClassicPreemption(world.cache)
+
+
+def test_a_head_that_lacks_quota_again_after_it_fitted_is_tried_only_if_that_is_recorded() -> None:
+    """Its two reasons were recorded before; the first return is recorded again, the second is not."""
+    jobs = [job for chunk in Jobs().add("J", "a", 2).add("K", "a", 2).chunks() for job, *_ in chunk]
+    scheduler = Scheduler(cluster(kueue_queue("a", cpu=2)), gates_from({}), None)
+    pending = scheduler.pending["a"]
+    first, second = (scheduler.workload_of(job, pending) for job in jobs)
+    for each in (first, second):
+        scheduler.enqueue(each)
+    (admitted,) = scheduler.cycle()
+    assert isinstance(admitted, Admitted)
+    scheduler.reserve(admitted, 0)
+    assert not list(scheduler.cycle())
+    lacking = second.place.told
+    for returns in (0, 1):
+        second.place.told = lacking.then(FAILED_AFTER_NOMINATION)._replace(returns=returns)
+        scheduler.requeue_all()
+        scheduler.refused.clear()
+        list(cycle := scheduler.cycle())
+        assert (cycle == (), len(scheduler.refused)) == (bool(returns), 1 - returns)
+        assert second.place.told == (lacking.last, {lacking.last, FAILED_AFTER_NOMINATION}, returns + 1)
+        assert pending.first() is None
 
 
 _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))

@@ -11,8 +11,14 @@ from collections.abc import Sequence
 from typing import final
 
 from harness.base.memo import Memo
+from harness.models.told import Told
 from harness_plugins.kueue.rules.admission import reserves
-from harness_plugins.kueue.rules.entry import NO_PREEMPTION_CANDIDATES, NO_QUOTA, why_not
+from harness_plugins.kueue.rules.entry import (
+    FAILED_AFTER_NOMINATION,
+    NO_PREEMPTION_CANDIDATES,
+    NO_QUOTA,
+    why_not,
+)
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.preemption import Incoming
@@ -173,24 +179,29 @@ class CachedNoFits:
 
     def futile(
         self, workload: Workload, pending: PendingQueue, version: int
-    ) -> tuple[Assignment, bool] | None:
+    ) -> tuple[Assignment, bool, Told | None] | None:
         """Returns the assignment of a futile head, and whether the head reserves quota when it is served.
 
+        The last element is the head's new recorded reasons, or None if its reason for waiting stays the same.
         Returns None if serving the head may have other effects than making its class inadmissible. `version`
         is the result of the method `version`.
         """
         place, queue = workload.place, pending.queue
         no_fit = self._known.get(place.equivalence_class.key)
-        if no_fit is None or no_fit.refusal != place.told.last or not self._by_class:
+        if no_fit is None or not self._by_class:
             return None
+        told, after = place.told, None
+        if no_fit.refusal != told.last:
+            after = told.then(no_fit.refusal)
+            if told.tells(after) or not str(told.last).startswith(FAILED_AFTER_NOMINATION):
+                return None
         if pending.strict or no_fit.turn_matters or place.last_assignment is not None:
             return None
         if not no_fit.still(self._cache, self._reasons, version):
             return None
         assignment = no_fit.assignment
-        if assignment.mode == NO_FIT:
-            return assignment, False
-        return assignment, self._reserves[queue.number][pending.preemptor is workload]
+        reserving = assignment.mode != NO_FIT and self._reserves[queue.number][pending.preemptor is workload]
+        return assignment, reserving, after
 
 
 def _why_all_fail(searches: list[Incoming], reasons: Reasons) -> list[NoTargets] | None:

@@ -17,8 +17,15 @@ from typing import final
 
 from harness.base.units import INT64_MAX
 from harness.models.quota import QuotaTree
+from harness.models.told import Told
 from harness_plugins.kueue.rules.admission import reserves
-from harness_plugins.kueue.rules.entry import NO_PLACE, NO_PREEMPTION_CANDIDATES, NO_QUOTA, Entry
+from harness_plugins.kueue.rules.entry import (
+    FAILED_AFTER_NOMINATION,
+    NO_PLACE,
+    NO_PREEMPTION_CANDIDATES,
+    NO_QUOTA,
+    Entry,
+)
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
@@ -59,9 +66,10 @@ class Run:
         places: the entries of the heads in their queue, including heads that were already skipped. It is
             empty if there is a single head, like `lacks`.
         lacks: the quota that each head lacks, by the head's number in its queue.
+        told: the new recorded reasons of a single head, or None if its reason for waiting stays the same.
     """
 
-    __slots__ = ("assignment", "head", "lacks", "number", "parts", "pending", "places", "reserves")
+    __slots__ = ("assignment", "head", "lacks", "number", "parts", "pending", "places", "reserves", "told")
 
     def __init__(
         self,
@@ -73,8 +81,10 @@ class Run:
         places: Sequence[Place] = (),
         lacks: Mapping[int, Lack] = _NO_LACKS,
         assignment: Assignment | None = None,
+        told: Told | None = None,
     ) -> None:
         self.assignment = assignment
+        self.told = told
         self.pending = pending
         self.head = head
         self.number = len(places) or 1
@@ -94,13 +104,18 @@ class Run:
         at = len(self.places) - self.number
         some = self.places[at : at + number]
         lacks = [self.lacks[each[3]] for each in some]
-        return Run(self.pending, some[0][4], parts_of(lacks), reserves=self.reserves, places=some)
+        return Run(
+            self.pending, some[0][4], parts_of(lacks), reserves=self.reserves, places=some, lacks=self.lacks
+        )
 
     def pass_over(self, number: int) -> None:
         """Marks the first `number` heads and their classes as inadmissible."""
         self.number -= number
         if not self.places:
-            self.pending.set_class_inadmissible(self.head.place.equivalence_class)
+            place = self.head.place
+            self.pending.set_class_inadmissible(place.equivalence_class)
+            if self.told is not None:
+                place.told = self.told
             return
         end = len(self.places) - self.number
         self.pending.set_ahead_inadmissible(self.places[end - number : end])
@@ -192,14 +207,19 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
-        if head.place.told.last not in _FUTILE:
+        last = head.place.told.last
+        if last in _FUTILE:
+            run = self._by_numbers(pending, head) if len(pending.present) >= _FEW else None
+            if run is not None:
+                return run
+        elif not str(last).startswith(FAILED_AFTER_NOMINATION):
             return None
-        run = self._by_numbers(pending, head) if len(pending.present) >= _FEW else None
-        if run is not None:
-            return run
         # Whether its class fails as before.
         found = self._no_fits.futile(head, pending, self._no_fits.version(pending.queue))
-        return None if found is None else Run(pending, head, {}, reserves=found[1], assignment=found[0])
+        if found is None:
+            return None
+        assignment, reserving, told = found
+        return Run(pending, head, {}, reserves=reserving, assignment=assignment, told=told)
 
     def all_again(self, pending: PendingQueue) -> int:
         """Returns the number of classes in a queue if all of them are inadmissible and would fail again.
@@ -211,7 +231,7 @@ class InVain:
         places, version = pending.parked(), self._no_fits.version(pending.queue)
         for place in places:
             found = self._no_fits.futile(place[4], pending, version)
-            if found is None or found[1]:
+            if found is None or found[1] or found[2] is not None:
                 return 0
         return len(places)
 

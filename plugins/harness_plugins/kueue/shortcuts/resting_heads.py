@@ -273,6 +273,8 @@ class RestingHeads:
         for at, run in list(runs.items()):
             self._inadmissible[run.pending.queue.root][at] = None
             run.pass_over(number)
+            if run.told is not None:
+                self._in_vain.reason_changed(run.head)
             if not run.number:
                 del runs[at]
 
