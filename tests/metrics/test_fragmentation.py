@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from policies import scripted
 from small_clusters import queues
 
+from harness.analysis.metrics import fragmentation
 from harness.analysis.metrics.fragmentation import _Parts
 
 Measured = Callable[..., Callable[..., float | None]]
@@ -36,12 +37,17 @@ def job(name: str, cpu: int, memory: int = 0, **fields: Any) -> dict[str, Any]:
     return {"job_id": name, "request.cpu": cpu, "request.memory": memory, "duration": 100, **fields}
 
 
-def test_what_is_free_where_nobody_who_waits_fits(measured: Measured) -> None:
+@pytest.mark.parametrize("pairs", [1, 12, 1 << 22])
+def test_what_is_free_where_nobody_who_waits_fits(
+    measured: Measured, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two nodes of 4 cores, of which x takes 3 of the first at once, and y 3 of the second at 20 s.
 
     From 10 s on a pod of 2 cores waits: 1 core is of no use to it, from 20 s on 2. From 30 s on, when one
-    of one core waits too, none is. (10 * 1 + 10 * 2) / (8 * 40).
+    of one core waits too, none is. (10 * 1 + 10 * 2) / (8 * 40). However many decisions are read at once.
     """
+    monkeypatch.setattr(fragmentation, "_ROWS", 1)
+    monkeypatch.setattr(fragmentation, "_PAIRS", pairs)
     steps = {0: [("bind", "x", 0, "n0")], 20: [("bind", "y", 0, "n1")], 30: [], 40: []}
     jobs = (
         job("x", 3000),

@@ -31,6 +31,13 @@ Shape: TypeAlias = tuple[int, ...]
 
 _KEY = ("job", "pod_number", "successor")
 
+_ROWS = 1 << 11
+_PAIRS = 1 << 22
+"""How many decisions to examine together, and how many pairs of a decision and a shape if that is more.
+
+If all shapes differ, the needs change all the time, and all needs are compared with most spans.
+"""
+
 
 class _Decisions(NamedTuple):
     time: Ints
@@ -62,7 +69,8 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
     waiting, nodes = _Waiting(shapes), _Free(free, sizes, changes)
     sums = [0] * len(sizes.each)
     begin = window.start
-    batches = _decisions(run, window, pods, pl.Enum(names))
+    most = max(_ROWS, len(names), _PAIRS // max(1, len(shapes)))
+    batches = _decisions(run, window, pods, pl.Enum(names), most)
     rows = next(batches)
     for following in batches:
         end = int(rows.time[-1]) if len(rows.time) else begin
@@ -71,13 +79,15 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
     return nodes.add(rows, waiting.needs(rows, shape_of), begin, window.end, unused, sums)
 
 
-def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum) -> Iterator[_Decisions]:
+def _decisions(run: Run, window: Window, pods: PodMoves, nodes: pl.Enum, most: int) -> Iterator[_Decisions]:
+    """Yields the decisions of the window in order, at most `most` at once."""
     for batch in run.batches("decisions", ("time", "node", "pod_number", "successor", *COLUMNS)):
         (time,) = numbers(batch, "time")
         within = batch[: int(time.searchsorted(window.end, side="right"))]
-        time, job, pod, successor = numbers(within, "time", *_KEY)
-        action, node = action_codes(within["action"]), codes(within["node"].cast(nodes))
-        yield _Decisions(time, action, node, job, pod, successor, pods.of(within))
+        for some in within.iter_slices(most) if len(within) else (within,):
+            time, job, pod, successor = numbers(some, "time", *_KEY)
+            action, node = action_codes(some["action"]), codes(some["node"].cast(nodes))
+            yield _Decisions(time, action, node, job, pod, successor, pods.of(some))
 
 
 class _Changes(NamedTuple):
