@@ -25,6 +25,8 @@ from harness.models.kube.pod import PodInfo, Verdicts
 _FEW = 8
 """A tree with more groups is split into two halves. In a smaller tree, searches examine each group."""
 
+_UNKNOWN = -1
+
 _NEW = 16  # the maximum number of groups that are not in a tree yet
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
@@ -193,7 +195,7 @@ def _turn(
         at = group.pods[-1].place
         if at >= place or (at <= reached and group.next_place(reached) >= place):
             continue
-        now = of_all or (group.judged if group.judged_at == version else _verdict(group, amounts, look))
+        now = of_all or look.verdicts.rejecting(amounts, amounts, version)
         assert now is not None, "see `unclear`"
         if (group.verdict is None and now == group.rejected_by) or not group.turns(now, reached):
             continue
@@ -223,7 +225,7 @@ class Tree:
         first: a place before which the tree has no pod.
         halves: the two halves without those that are empty, or nothing if the tree has few groups.
         turned: how often all pods turned from one reason to another, without the times handed down.
-        quiet, known: see `EqualPods.quiet`, if `rejected_by` is not None.
+        quiet, known: see `EqualPods.quiet`. They are valid if `quiet` is not `_UNKNOWN`.
     """
 
     __slots__ = (
@@ -240,7 +242,7 @@ class Tree:
         self.size = len(entries)
         self.alone = max([len(group.pods) for _, group in entries]) == 1
         self.rejected_by: frozenset[str] | None = None
-        self.turned = self.quiet = 0
+        self.turned, self.quiet = 0, _UNKNOWN
         self.known: frozenset[Hashable] = frozenset()
         self._version = -1  # of the last verdict on all groups
         self._verdict: frozenset[str] | None = None
@@ -316,7 +318,7 @@ class Tree:
                 return None
         if self.turned:
             self._hand_down()
-        found = _unclear(self._few, look, place)
+        found = _unclear(self._few, look, place) if self._few else None
         for half in self._in_turn():
             found = half.unclear(look, place if found is None else found.next_place(look.reached)) or found
         return found
@@ -340,21 +342,40 @@ class Tree:
         before = self.rejected_by
         if self.first >= place:
             return
-        now = of_all or self._verdict_on_all(look)
-        if now is not None and now == before:
-            return
-        is_whole = place == AFTER_ALL and self.first > look.reached
-        if is_whole and now is not None and before is not None and self.quiet and now in self.known:
-            self.turned += 1
-            self.quiet -= 1
-            self.rejected_by = now
-            return
+        verdicts = look.verdicts  # at their version, no node has enough resources for pods in these places
+        now = of_all or verdicts.rejecting(self.least, self.most, verdicts.version)
+        if now is not None and before is not None:
+            if now == before:
+                return
+            if place == AFTER_ALL and self.first > look.reached and self._turns_silently(now):
+                return
         if self.turned:
             self._hand_down()
-        _turn(self._few, look, now, place, turned, news)
         for half in self.halves:
             half.turn(look, now, place, turned, news)
+        if self._few:
+            _turn(self._few, look, now, place, turned, news)
         self._sum_up()
+
+    def _turns_silently(self, rejected_by: frozenset[str]) -> bool:
+        """Implements `EqualPods.turns_silently` for all groups."""
+        self.count_quiet()
+        if not self.quiet or rejected_by not in self.known:
+            return False
+        self.turned += 1
+        self.quiet -= 1
+        self.rejected_by = rejected_by
+        return True
+
+    def count_quiet(self) -> None:
+        """Determines `quiet` and `known` if they are not known."""
+        if self.quiet == _UNKNOWN:
+            for half in self.halves:
+                half.count_quiet()
+            several = [(half.quiet, half.known) for half in self.halves]
+            several += [group.quiet() for _, group in self._few]
+            self.quiet = min([quiet for quiet, _ in several])
+            self.known = frozenset.intersection(*[known for _, known in several])
 
     def hand_down_from_top(self) -> None:
         """Makes all trees with the groups of this tree hand down how often they turned."""
@@ -376,18 +397,15 @@ class Tree:
                 group.rejected_by = rejected_by
 
     def _sum_up(self) -> None:
-        """Determines how the pods of all groups can turn together."""
-        self.rejected_by = None
+        """Determines whether all groups were rejected by the same plugins."""
+        self.rejected_by, self.quiet = None, _UNKNOWN
         if self.halves:
-            one, two = self.halves[0], self.halves[-1]
-            if one.rejected_by is not None and one.rejected_by == two.rejected_by:
-                self.rejected_by, self.quiet = one.rejected_by, min(one.quiet, two.quiet)
-                self.known = one.known if one is two else one.known & two.known
+            rejected_by = self.halves[0].rejected_by
+            if rejected_by == self.halves[-1].rejected_by:
+                self.rejected_by = rejected_by
             return
         rejected_by = self._few[0][1].rejected_by
         for _, group in self._few:
             if group.rejected_by != rejected_by or group.verdict is not None:
                 return
-        several = [group.quiet() for _, group in self._few]
-        self.rejected_by, self.quiet = rejected_by, min([quiet for quiet, _ in several])
-        self.known = frozenset.intersection(*[known for _, known in several])
+        self.rejected_by = rejected_by
