@@ -339,22 +339,3 @@ def test_an_eviction_that_moves_nobody_matters_only_to_searches_that_ranked_the_
     assert (after, cache.marked[root]) == (before + 2, [])
     cache.evict(world.holders("b")[-1])
     assert cache.unmarked_version[root] > after
-
-
-def test_targets_last_if_they_are_taken_first_once_they_are_evicted() -> None:
-    """The workloads of b go first; c1 has a higher priority, and frees two cores at once."""
-    world = Cohorts(queue("a", 4), queue("b"), queue("c"))
-    world.hold("b", "b1", "b2").hold("c", "c1", priority=1, cpu=2)
-    search, two, three = _classic(world), world.incoming("a", cpu=2), world.incoming("a", cpu=3)
-    targets = search.find_targets(two)
-    assert (len(targets), search.lasting) == (2, True)
-    assert search.find_targets(two) == targets
-    assert not search.lasting  # two searches: only the first one counts
-    search.lasting = None
-    assert len(search.find_targets(three)) < 3
-    assert not search.lasting  # a candidate was taken in vain
-    for target in targets:
-        world.cache.evict(target.workload)
-    search.lasting = None
-    assert search.find_targets(two) == targets
-    assert not search.lasting

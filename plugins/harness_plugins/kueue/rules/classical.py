@@ -65,21 +65,13 @@ class _Phase(NamedTuple):
 
 @final
 class ClassicPreemption:
-    """Chooses preemption targets by the classic rules.
-
-    Attributes:
-        lasting: whether the same targets would be found again after all of them have been evicted, if nothing
-            else changed. It is None before the first search, and False after several searches. Its reader
-            sets it to None.
-    """
+    """Chooses preemption targets by the classic rules."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self.lasting: bool | None = None
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Returns the workloads to preempt."""
-        first_search, self.lasting = self.lasting is None, False
         tree, queue = self._cache.tree, incoming.queue
         preemption = queue.spec.preemption
         preemptor = incoming.workload
@@ -108,15 +100,14 @@ class ClassicPreemption:
         else:
             attempts = [False, True]
 
-        for number, borrowing in enumerate(attempts):
+        for borrowing in attempts:
             phases = []
             if reclaim is not None and hierarchy:
                 phases.append(_Phase(hierarchy, reclaim))
             if reclaim is not None and priority:
                 phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
-            targets, lasting = _attempt(tree, incoming, phases + same, borrowing=borrowing)
+            targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
             if targets:
-                self.lasting = first_search and lasting and not number
                 return targets
         return []
 
@@ -226,14 +217,8 @@ def _while_borrowing(allowed: Allowed, below: int) -> Allowed:
     return Allowed(below) if below < allowed.below else allowed
 
 
-def _attempt(
-    tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool
-) -> tuple[list[Target], bool]:
-    """Takes candidates one by one until the incoming workload fits, and then restores the tree.
-
-    Also returns True if no target was evicted before, and no candidate was taken that is not a target. The
-    targets are the first candidates after their eviction, and they are then taken in the same order.
-    """
+def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
+    """Takes candidates one by one until the incoming workload fits, and then restores the tree."""
     node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
     for evicted in (True, False):
@@ -250,12 +235,11 @@ def _attempt(
                 remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
-                    taken = len(targets)
                     fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
                     restore(tree, targets, cells)
-                    return targets, not targets[0].workload.evicted and len(targets) == taken
+                    return targets
     restore(tree, targets, cells)
-    return [], False
+    return []
 
 
 def _in_order(

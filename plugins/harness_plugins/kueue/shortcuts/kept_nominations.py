@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
@@ -12,7 +11,6 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner, Assignment
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.nomination import Nominator
-from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
@@ -21,11 +19,10 @@ from harness_plugins.kueue.shortcuts.recorded_oracle import InVain, RecordedOrac
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Chosen, Tried, Workload
 
-_Order: TypeAlias = tuple[int, frozenset[int] | Sequence[Target]]
-"""How many evictions `Cache.marked` had listed, and which further evictions do not change the result.
+_Order: TypeAlias = tuple[int, frozenset[int] | None]
+"""How many evictions `Cache.marked` had listed, and the queues in which further evictions change the result.
 
-For fair sharing, these are evictions outside the given queues. For classic preemption, these are the
-evictions of exactly the given targets.
+With classic preemption, it is None, because any further eviction may change the result.
 """
 
 _Kept = tuple[Assignment, int, Tried, _Order]
@@ -104,6 +101,8 @@ class KeptNominations:
         self._cache = cache
         self._marked = cache.marked
         self._search = search
+        self._fair = isinstance(search, FairSharing)
+        self._outranked = search.outranked if isinstance(search, FairSharing) else set()
         self._nominator = Nominator(offers, assigner, self._oracle, gates)
         self._in_vain: InVain | None = None
         self._last: RecordedOracle | None = None  # the oracle of the last assignment
@@ -155,38 +154,24 @@ class KeptNominations:
         kept, root = self._known.get(workload), workload.cluster_queue.root
         if kept is not None and kept[1:3] == (version, tried) and self._stands(kept[3], root):
             return kept[0]
-        self._forget_order()
+        self._outranked.clear()
         assignment = self._look(workload, tried)
-        self._known[workload] = assignment, version, tried, self._order(root, assignment)
+        self._known[workload] = assignment, version, tried, self._order(root)
         return assignment
 
-    def _forget_order(self) -> None:
-        if isinstance(self._search, FairSharing):
-            self._search.outranked.clear()
-        else:
-            self._search.lasting = None
-
-    def _order(self, root: int, assignment: Assignment) -> _Order:
-        """Returns the order of candidates that the searches since `_forget_order` depend on."""
-        number = len(self._marked[root])
-        if isinstance(self._search, FairSharing):
-            return number, frozenset(self._search.outranked)
-        return number, assignment.targets if self._search.lasting and not assignment.placed else ()
+    def _order(self, root: int) -> _Order:
+        """Returns the order of candidates that the searches depend on since `_outranked` was cleared."""
+        return len(self._marked[root]), frozenset(self._outranked) if self._fair else None
 
     def _stands(self, order: _Order, root: int) -> bool:
         """Returns True if evictions since then cannot change a result, if nothing else has changed.
 
         With fair sharing, an evicted candidate is where it was before. It only ranks before those of other
         queues with the same share, and its queue may already have been the first of them. Without fair
-        sharing, candidates of all queues form one order, so that any eviction matters except those of the
-        targets themselves.
+        sharing, candidates of all queues form one order, so that any eviction matters.
         """
-        marked, (number, others) = self._marked[root], order
-        if len(marked) == number:
-            return True
-        if isinstance(others, frozenset):
-            return others.isdisjoint(marked[number:])
-        return len(marked) - number == len(others) and all(each.workload.evicted for each in others)
+        marked, (number, outranked) = self._marked[root], order
+        return len(marked) == number or (outranked is not None and outranked.isdisjoint(marked[number:]))
 
     def reassign(
         self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
@@ -209,13 +194,13 @@ class KeptNominations:
         if known is not None and self._stands(known[1], queue.root):
             self._nominator.remember(workload, known[0], snapshot.cycle)
             return self._stirs(workload, known[0])
-        self._forget_order()
+        self._outranked.clear()
         touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
         touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
         self._in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
         found = self._nominator.reassign(workload, first, snapshot, without_victims=True)
         self._in_vain = None
-        self._known_again[question] = found, self._order(queue.root, found)
+        self._known_again[question] = found, self._order(queue.root)
         return self._stirs(workload, found)
 
     def _look(self, workload: Workload, tried: Tried) -> Assignment:
