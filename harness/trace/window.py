@@ -120,7 +120,8 @@ def _bound(part: str, text: str) -> tuple[int, bool] | None:
     except ValueError:
         date = None
     if date is None or date.tzinfo is not None:
-        raise OptionError(
-            f"--window {text!r}: {part!r} is neither a duration nor a date", hint=_EXAMPLES
-        ) from None
+        what = "is neither a duration nor a date"
+        if date is not None:
+            what = "has a UTC offset, but dates of a window are in the trace's time zone: omit the offset"
+        raise OptionError(f"--window {text!r}: {part!r} {what}", hint=_EXAMPLES) from None
     return since_1970(date) // SECOND * SECOND, True

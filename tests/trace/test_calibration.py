@@ -232,6 +232,7 @@ def test_a_map_that_is_none_is_refused(
         ("window", "2d..1d", "ends before it starts"),
         ("window", "1d..2020-01-01", "mixes"),
         ("window", "1d..soon", "neither a duration nor a date"),
+        ("window", "2026-02-01T00:00:00Z..", "has a UTC offset, but dates of a window"),
         ("window", "2020-01-01..", "are durations"),
         ("window", "9d..", "leaves no job"),
         ("sample", "2", "not a share"),
