@@ -1,7 +1,5 @@
 """Provides the data of a `Cluster`, such as nodes, quotas, flavors, pods and configurations."""
 
-from __future__ import annotations
-
 from harness.base.pod_set import TopologyRequest
 from harness.cluster.changes.edits import Instant, ever
 from harness.cluster.kinds.containers import Container, saturating_amounts

@@ -4,8 +4,6 @@ They read fields and collect faults, build the draft of a cluster, and declare t
 plugin adds a kind of manifests with `harness_register_kinds`. See `KindSpec`.
 """
 
-from __future__ import annotations
-
 from harness.cluster.changes.edits import Instant
 from harness.cluster.changes.over_time import nodes_replaced, replaced
 from harness.cluster.convert import convert

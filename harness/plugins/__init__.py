@@ -1,7 +1,5 @@
 """The plugin interface, which specifies hooks, stores registrations and loads plugins."""
 
-from __future__ import annotations
-
 from harness.plugins.loading import PluginInfo, Plugins, load
 
 __all__ = ["PluginInfo", "Plugins", "load"]

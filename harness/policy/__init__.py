@@ -6,8 +6,6 @@ it resumes the generator. Therefore, a policy always sees the current state, and
 before the policy makes the next one.
 """
 
-from __future__ import annotations
-
 from harness.base.pod_set import PodSet
 from harness.cluster.changes.edits import Change, Edit, Instant
 from harness.policy.decisions import (

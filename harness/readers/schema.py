@@ -1,7 +1,5 @@
 """The result of a reader, with rows in the columns of the schema, and skipped rows with their reasons."""
 
-from __future__ import annotations
-
 from harness.base.names import kubernetes_name
 from harness.plugins.reading import Reading, leave_out
 from harness.trace.rules import Rule, breaches

@@ -10,8 +10,6 @@
 `docs/testing-policies.md` in the sources of harness explains all of them.
 """
 
-from __future__ import annotations
-
 from harness.testing.scripts import Decisions, JobRow, Row, Script, Stint, nodes, pool, queues, replayed
 
 __all__ = ["Decisions", "JobRow", "Row", "Script", "Stint", "nodes", "pool", "queues", "replayed"]

@@ -9,8 +9,6 @@ For kube-scheduler's groups of groups, see
 https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/.
 """
 
-from __future__ import annotations
-
 from harness.cluster.coverage.kueue import CHECKS
 from harness.cluster.coverage.scheduling import ON_ITS_OWN
 

@@ -5,8 +5,6 @@ from harness.testing.checks import check_run
 assert check_run(run, cluster, trace) == []
 """
 
-from __future__ import annotations
-
 from harness.testing.checks.check import RULES, check_run
 from harness.testing.checks.facts import Broken
 

@@ -7,8 +7,6 @@ run = world.replay(MyPolicy, tmp_path)
 assert world.faults(run) == [], world.describe()
 """
 
-from __future__ import annotations
-
 from harness.testing.worlds.world import PLUGINS, World, random_world
 
 __all__ = ["PLUGINS", "World", "random_world"]
