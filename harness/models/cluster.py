@@ -21,6 +21,7 @@ from harness.cluster.kinds.elastic import (
     semantics_of,
 )
 from harness.cluster.kinds.kueue_configuration import GATES, AdmissionFairSharing, KueueConfiguration
+from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
 from harness.cluster.kinds.kueue_releases import (
     NEWEST,
@@ -79,7 +80,8 @@ __all__ = [
     "LocalQueue", "Membership", "Node", "NodeSelectorTerm", "Pod", "PodDisruptionBudget", "PodGroup",
     "PodSpec", "PriorityClass", "QuotaLeaves", "Release", "Requirement", "ResourceFlavor", "ResourceGroup",
     "ResourceQuota", "SchedulerConfiguration", "SchedulingGroup", "Standing", "Strategy", "Taint",
-    "Toleration", "Topology", "TopologyRequest", "WaitForPodsReady", "Workload", "ever", "frozen",
+    "Toleration", "Topology", "TopologyRequest", "WaitForPodsReady", "Workload", "controller_release", "ever",
+    "frozen",
     "group_name", "is_koordinators", "is_on", "leaves_of", "leaving", "membership_of", "nearest_release",
     "release_named", "saturating_amounts", "semantics_of", "standing_of", "state_at", "strategies_of",
     "taint_text", "why_refused",

@@ -15,6 +15,7 @@ from harness import InputError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.forecasting.job_kinds import KINDS
+from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.answer import Answer
 from harness.studies.simulation.asking import Question
 
@@ -168,6 +169,41 @@ def test_a_job_without_a_queue_gets_the_default_queue_of_its_namespace() -> None
     found = Question(LIBRARY, world, "kueue-classic").answered([job]).answers[0]
     assert (found.queue, found.verdict) == ("default", "starts")
     assert asked(job).ids == ("d/mine-0", "d/mine-1")  # its pods
+
+
+@pytest.mark.parametrize(
+    ("tag", "gates", "label", "priority"),
+    [
+        ("main", {}, None, 1000),
+        ("v0.19.2", {}, None, 0),
+        ("v0.19.2", {"WorkloadPriorityClassDefaulting": True}, None, 1000),
+        ("main", {"WorkloadPriorityClassDefaulting": False}, None, 0),
+        ("main", {}, "low", -5),
+    ],
+)
+def test_a_job_without_a_class_gets_the_workload_priority_class_default(
+    tag: str, gates: dict[str, bool], label: str | None, priority: int
+) -> None:
+    """Since Kueue 0.20. The image of Kueue's controller names the release, its Configuration the gates."""
+    job = manifest("Job")
+    if label is not None:
+        job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = label
+    classes = [
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta1",
+            "kind": "WorkloadPriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+        for name, value in (("default", 1000), ("low", -5))
+    ]
+    image = {"template": {"spec": {"containers": [{"name": "m", "image": f"k8s.io/kueue/kueue:{tag}"}]}}}
+    kueue = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kueue"}, "spec": image}
+    configuration = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration", "featureGates": gates,
+    }  # fmt: skip
+    world = cluster_from([*dump(), *classes, kueue, configuration], "d")
+    assert submitted(world, job, "d").workloads[-1].priority == priority
 
 
 def test_a_forecast_submits_one_workload() -> None:

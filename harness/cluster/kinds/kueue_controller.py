@@ -8,6 +8,7 @@ from typing import Any, final
 
 from harness.base.json_text import mapping_of
 from harness.base.values import Value, fixed
+from harness.cluster.kinds.kueue_releases import NEWEST, Release, nearest_release
 
 _IMAGE = re.compile(r"(?:^|/)kueue:(?P<tag>[\w][\w.-]*)(?:@.*)?$")
 _OVER = ("Succeeded", "Failed")
@@ -35,6 +36,11 @@ def kueue_controller(manifests: Iterable[Mapping[str, Any]]) -> KueueController 
     found = [KueueController(tag, _name(each)) for each in manifests for tag in _tags(each)]
     deployments = (each for each in found if each.where.startswith("Deployment "))
     return next(deployments, next(iter(found), None))
+
+
+def controller_release(controller: KueueController | None) -> Release:
+    """Returns the known release that is nearest to a controller's. Without a controller, it is the newest."""
+    return (nearest_release(controller.tag) if controller is not None else None) or NEWEST
 
 
 def is_kueue_controller(manifest: Mapping[str, Any]) -> bool:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from harness.base.frozen import Frozen
 from harness.cluster.kinds.kueue_configuration import GATES
+from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
-from harness.cluster.kinds.kueue_releases import NEWEST, Release, nearest_release, state_at
+from harness.cluster.kinds.kueue_releases import NEWEST, Release, state_at
 from harness.cluster.model import Cluster
 
 _REPOSITORY = "https://github.com/kubernetes-sigs/kueue"
@@ -200,14 +201,20 @@ def counting_sentences(cluster: Cluster) -> Iterator[str]:
     """
     if cluster.kueue is None:
         return
-    counting, controller = cluster.kueue.counting, cluster.kueue_controller
+    counting, release = cluster.kueue.counting, controller_release(cluster.kueue_controller)
     yield from counting.sentences()
-    release = (nearest_release(controller.tag) if controller is not None else None) or NEWEST
-    if counting.devices and not any(cluster.kueue.gates.get(gate, is_on(gate, release)) for gate in _DEVICES):
+    if counting.devices and not any(is_on_in(cluster, gate) for gate in _DEVICES):
         gate = next((each for each in _DEVICES if _can_be_set(each, release)), "")
         yield "no devices, since " + (
             f"feature gate {gate} is off" if gate else f"{release} has no gate for it"
         )
+
+
+def is_on_in(cluster: Cluster, gate: str) -> bool:
+    """Returns True if a gate is on by the cluster's Configuration, or by default in its Kueue's release."""
+    kueue = cluster.kueue
+    given = {} if kueue is None else {**kueue.other_gates, **kueue.gates}
+    return given.get(gate, is_on(gate, controller_release(cluster.kueue_controller)))
 
 
 def gates_of_its_own(release: Release) -> list[str]:

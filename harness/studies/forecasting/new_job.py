@@ -10,6 +10,7 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
+from harness.cluster.kinds.kueue_differences import is_on_in
 from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
@@ -36,6 +37,15 @@ _DEFAULT_QUEUE = "default"
 """The LocalQueue that Kueue gives to a job without a queue, if the job's namespace has it."""
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
+_DEFAULT_CLASS = "default"
+"""The WorkloadPriorityClass that Kueue gives to a job without one, since 0.20.
+
+Upstream: `ApplyDefaultWorkloadPriorityClass` in pkg/controller/jobframework/defaults.go.
+"""
+
+_GIVES_DEFAULT_CLASS = "WorkloadPriorityClassDefaulting"
+"""The feature gate of this rule."""
+
 NO_QUEUE = (
     f"Kueue schedules a job with a queue (label {QUEUE}), and kube-scheduler schedules a job without one"
 )
@@ -238,6 +248,8 @@ def _workload_of(
     labels: Mapping[str, Any],
 ) -> dict[str, Any]:
     named, general = str(labels.get(PRIORITY) or ""), priority_class_of(job, pod_sets)
+    if not named and _DEFAULT_CLASS in cluster.workload_priority_classes:
+        named = _DEFAULT_CLASS if is_on_in(cluster, _GIVES_DEFAULT_CLASS) else ""
     own = cluster.workload_priority_classes.get(named) if named else None
     found = own or (cluster.priority_of(general) if general else cluster.default_class)
     if (named and own is None) or (general and found is None):

@@ -14,13 +14,13 @@ from harness.base.options import did_you_mean
 from harness.base.units import SECOND, format_duration
 from harness.models.cluster import (
     DEFAULT_STRATEGIES,
-    NEWEST,
     AdmissionFairSharing,
     Cluster,
     ClusterQueue,
     KueueConfiguration,
     Release,
     WaitForPodsReady,
+    controller_release,
     nearest_release,
 )
 from harness.models.never import OverTime
@@ -217,10 +217,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
 
 def release_of(cluster: Cluster, options: Mapping[str, Any]) -> Release:
     """Returns the requested release, or the release of the cluster's controller, or the newest release."""
-    asked, controller = parse_release(options["kueueVersion"]), cluster.kueue_controller
-    if asked is not None:
-        return asked
-    return (nearest_release(controller.tag) if controller is not None else None) or NEWEST
+    return parse_release(options["kueueVersion"]) or controller_release(cluster.kueue_controller)
 
 
 def _about_release(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:
