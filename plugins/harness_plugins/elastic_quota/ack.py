@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import final
 
+from harness import PodSet
+from harness.models.cluster import SYSTEM_PRIORITY_CLASSES
 from harness.models.elastic.lent import Lent
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
@@ -20,8 +22,8 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
+from harness.models.manifests import manifest_of
 from harness_plugins.elastic_quota.dry_run import Exceeded
-from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Claim
@@ -31,6 +33,50 @@ QUOTA_LEAVING = "not eligible until terminating pods have released their quota."
 NOT_LOWER = "its quota would exceed its min, and has no pod of lower priority"
 NOT_LOWER_BY_USAGE = "its quota uses more than its min, and has no pod of lower priority"
 NOBODY_BORROWS = "no other quota uses more than its min"
+
+_SYSTEM = min(known.value for known in SYSTEM_PRIORITY_CLASSES.values())
+
+
+@final
+class Protection:
+    """Determines which pods are protected.
+
+    Args:
+        label: the key and value of a label that protects pods, or None if there is no such label. The value
+            None means any value.
+        daemons: whether pods of DaemonSets are protected.
+    """
+
+    def __init__(self, label: tuple[str, str | None] | None = None, *, daemons: bool = True) -> None:
+        self._label = label
+        self._daemons = daemons
+        self._of_daemon_sets: dict[str, bool] = {}  # keyed by the manifest
+
+    def covers(self, pod: PodInfo) -> bool:
+        """Returns True if a pod is never a victim."""
+        job = pod.job
+        if pod.priority >= _SYSTEM:
+            return True
+        if job is not None:
+            if job.priority_class.startswith("system-"):
+                return True
+            if self._daemons and self._is_of_daemon_set(job.pod_set_of(pod.pod)):
+                return True
+        if self._label is None:
+            return False
+        key, value = self._label
+        labels = pod.template.labels
+        return key in labels and value in (None, labels[key])
+
+    def _is_of_daemon_set(self, pod_set: PodSet) -> bool:
+        text = pod_set.pod_template
+        if not text:
+            return False
+        known = self._of_daemon_sets.get(text)
+        if known is None:
+            manifest = manifest_of(pod_set)
+            known = self._of_daemon_sets[text] = manifest is not None and manifest.of_daemon_set
+        return known
 
 
 @final

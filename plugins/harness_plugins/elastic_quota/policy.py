@@ -13,7 +13,7 @@ from harness.models.cluster import ACK, KOORDINATORS
 from harness.models.evictions import LATENCY
 from harness.models.kube.policy import PodPolicy
 from harness.models.kube.preemption.budgets import Budgets
-from harness_plugins.elastic_quota.ack import AckRules
+from harness_plugins.elastic_quota.ack import AckRules, Protection
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules
 from harness_plugins.elastic_quota.limits import never_by_quota, usage_of
@@ -28,7 +28,6 @@ from harness_plugins.elastic_quota.options import (
     semantics_asked,
     without_elastic_quotas,
 )
-from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import Revocation
 from harness_plugins.elastic_quota.rules import Rules

@@ -33,12 +33,11 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.victims import Candidate
 from harness.policy import PolicyFactory
-from harness_plugins.elastic_quota.ack import AckRules
+from harness_plugins.elastic_quota.ack import AckRules, Protection
 from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
-from harness_plugins.elastic_quota.protection import Protection
 from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import DryRun, QuotaSearch, Tries, on_each

@@ -13,7 +13,7 @@ from harness.cluster.model import frozen
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
-from harness_plugins.elastic_quota.shortcuts.places import Places
+from harness_plugins.elastic_quota.shortcuts.lasting_refusal import Places
 
 
 def happened(rng: random.Random) -> QuotaScheduler:
