@@ -61,7 +61,7 @@ class WaitingRequests(Generic[V]):
         for kind, trees in self._trees.items():
             room = self._quotas.room(kind)
             for tree in trees:
-                if before is None or tree.first < before:
+                if (before is None or tree.first < before) and not any(map(gt, tree.least, room)):
                     request = tree.search(room, self._quotas, self._waiting, before)
                     if request is not None:
                         before, found = self._waiting[request]
@@ -72,15 +72,15 @@ class WaitingRequests(Generic[V]):
 class _Tree:
     """A binary tree of requests of the same kind, split by one quantity after the other."""
 
-    __slots__ = ("_halves", "_least", "entries", "first")
+    __slots__ = ("_halves", "entries", "first", "least")
 
     def __init__(self, entries: list[Request], keys: Mapping[Request, Key], level: int) -> None:
         self.entries = entries
         self.first = min([keys[request] for request in entries])
-        self._least = [min(same) for same in zip(*[request.amounts for request in entries], strict=True)]
+        self.least = list(map(min, zip(*[request.amounts for request in entries], strict=True)))
         self._halves: list[_Tree] = []
-        if len(entries) > _FEW and self._least:
-            axis, middle = level % len(self._least), len(entries) // 2
+        if len(entries) > _FEW and self.least:
+            axis, middle = level % len(self.least), len(entries) // 2
             entries.sort(key=lambda request: request.amounts[axis])
             halves = [_Tree(half, keys, level + 1) for half in (entries[:middle], entries[middle:])]
             self._halves = sorted(halves, key=lambda half: half.first)
@@ -94,10 +94,8 @@ class _Tree:
     ) -> Request | None:
         """Returns the first request with room, and with a key below `before` if it is not None."""
         found = None
-        if any(map(gt, self._least, room)):
-            return None
         for half in self._halves:
-            if before is None or half.first < before:
+            if (before is None or half.first < before) and not any(map(gt, half.least, room)):
                 of_half = half.search(room, quotas, waiting, before)
                 if of_half is not None:
                     found, before = of_half, waiting[of_half][0]
