@@ -286,7 +286,7 @@ def test_manifests_beside_the_trace_are_taken_unless_others_are_given(harness: C
     assert "assumed: one ClusterQueue, default" in derived.err
     assert "replay with --cluster FILE" in derived.err
     noted = harness("replay", trace, "--notes").out
-    assert "a capacity of 17 cpu (nominal quotas), which harness assumed, because no cluster" in noted
+    assert "a capacity of 5 cpu (nominal quotas), which harness assumed, because no cluster" in noted
     Path("trace.cluster.yaml").write_text(QUEUE.replace("CPUS", "1"))
     beside = harness("replay", trace)
     assert "cluster: trace.cluster.yaml" in beside.err

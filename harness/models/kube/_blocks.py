@@ -21,8 +21,9 @@ from collections.abc import Iterable
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, BEFORE_ALL, EqualPods, waits_for_room
+from harness.models.kube._queued import Queued
 from harness.models.kube._rests import Rests
-from harness.models.kube.pod import Peers, PodInfo, Queued, Template
+from harness.models.kube.pod import Peers, PodInfo, Template
 
 OFTEN = 4
 """The number of failures after which each further failure results in the longest backoff."""

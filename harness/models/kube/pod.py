@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from harness.cluster.kinds.pods import HostPort, PodSpec
 from harness.cluster.kinds.scheduling_groups import GroupReference
+from harness.models.kube._queued import Queued
 from harness.models.kube.devices import LARGEST, ask_of
 from harness.models.told import NOTHING_TOLD
 from harness.policy import Job
@@ -244,15 +245,6 @@ class Peers:
         if lasting.keeps_figures:
             self.failed_at = version
         return True
-
-
-class Queued:
-    """An entry of the queue, which is a pod or a block. The attributes are as described in `PodInfo`."""
-
-    __slots__ = ("backoff", "timestamp")
-
-    timestamp: int
-    backoff: int
 
 
 @final

@@ -13,9 +13,10 @@ from typing import Any, Final, final
 from harness.base.units import MINUTE, SECOND
 from harness.models.kube._blocks import Block, Waiting, joined
 from harness.models.kube._equal_pods import BY_BINDINGS
+from harness.models.kube._queued import Queued
 from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
-from harness.models.kube.pod import Peers, PodInfo, Queued, Template
+from harness.models.kube.pod import Peers, PodInfo, Template
 
 _COUNTER_BITS: Final = 40
 _LONGEST_BACKOFF: Final = 10
