@@ -247,6 +247,19 @@ def test_the_wait_after_an_eviction_is_explained_in_the_same_way(
     assert "recorded no reason" not in harness.explain(run, "low", at="2s").text()
 
 
+def test_a_backoff_after_a_time_out_is_not_explained_by_another_job(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """The eviction itself says how long the job stays out of its queue."""
+    trace = write_trace(
+        *({"job_id": name, "queue": "a", "request.cpu": 4000, "duration": 7200} for name in ("x", "y", "z"))
+    )
+    run = replayed(trace, queues({"a": {"cpu": "12"}}, nodes=1), tmp_path, plugin="kueue-classic")
+    told = list(lines(run, "z"))
+    assert any("it stays out of its queue for 1m00s" in line for line in told)
+    assert not any("recorded no reason" in line for line in told)
+
+
 def test_who_waits_behind_a_job_that_can_never_start_is_told_so(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -34,6 +34,10 @@ _SOON = SECOND
 """By default, Kueue tries a job this long after the job's pods are gone."""
 
 _REASONS = ("refuse", "reject", "nominate", PREEMPTS)
+
+_BACKS_OFF = "PodsReadyTimeout"
+"""The reason of evictions after which a job stays out of its queue for a time that the eviction names."""
+
 _TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
 _WANTED = (
     5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
@@ -110,8 +114,11 @@ class Histories:
     def _life(self, name: str, rows: list[dict[str, Any]], events: list[Event], at: int | None) -> History:
         stretches = tuple(_stretches(events))
         waits = [*stretches, Stretch((), stretches[-1].returned, None, None)]
+        endings = ["", *(each.ending[0] for each in stretches)]
         behind = {
-            each.since: self._behind(name, each, each.since, at) for each in waits if each.since is not None
+            wait.since: None if ending == _BACKS_OFF else self._behind(name, wait, wait.since, at)
+            for wait, ending in zip(waits, endings, strict=True)
+            if wait.since is not None
         }
         own = [row for row in rows if row["action"] != PREEMPTS]
         stood = standings(own, on_nodes=self._on_nodes)
