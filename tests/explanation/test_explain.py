@@ -200,9 +200,9 @@ def test_who_waits_behind_a_job_that_preempts_others_is_told_so(
     assert "job first of the same queue preempts job theirs-1, job theirs-2 of queue b (InCoho" in line
 
 
-def strict(quota: str, **spec: Any) -> str:
+def strict(quota: str, *, nodes: int = 0, **spec: Any) -> str:
     """A StrictFIFO queue `a`."""
-    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": quota}}))]
+    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": quota}}, nodes=nodes))]
     for each in manifests:
         if each["kind"] == "ClusterQueue":
             each["spec"] |= {"queueingStrategy": "StrictFIFO", **spec}
@@ -245,6 +245,22 @@ def test_the_wait_after_an_eviction_is_explained_in_the_same_way(
     assert "own wait; job top of the same queue waits (PreemptionNoCandidates); short of " in line
     assert line.partition("  ")[2] in harness.explain(run, "low", at="5m").text().split("\n\n")[0]
     assert "recorded no reason" not in harness.explain(run, "low", at="2s").text()
+
+
+def test_a_job_that_has_quota_but_no_node_explains_no_wait_in_the_queue(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """`top` has left the queue. `small` waits behind `big`."""
+    trace = write_trace(
+        {"job_id": "x", "queue": "a", "request.cpu": 4000, "pods": 2, "duration": 100},
+        {"job_id": "big", "queue": "a", "request.cpu": 4000, "pods": 2, "submit_time": 2, "duration": 9},
+        {"job_id": "small", "queue": "a", "request.cpu": 1000, "submit_time": 3, "duration": 9},
+        {"job_id": "top", "queue": "a", "request.cpu": 4000, "submit_time": 4, "priority": 1, "duration": 9},
+    )
+    run = replayed(trace, strict("12", nodes=2), tmp_path, plugin="kueue-classic")
+    assert any("waits (Unschedulable)" in line for line in lines(run, "top"))
+    (line,) = (line for line in lines(run, "small") if "recorded no reason" in line)
+    assert "job big of the same queue waits" in line
 
 
 def test_a_backoff_after_a_time_out_is_not_explained_by_another_job(

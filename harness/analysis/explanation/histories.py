@@ -25,6 +25,7 @@ from harness.analysis.explanation.vocabulary import Figures, Units, read, share_
 from harness.base.grouping import summed
 from harness.base.tables.schemas import LOST_BEFORE, RAN_BEFORE
 from harness.base.units import SECOND
+from harness.models.kube.refusal import UNSCHEDULABLE
 from harness.runs.folder import reading
 from harness.runs.run import Run
 
@@ -293,7 +294,8 @@ class Histories:
     def _of_queue(self, queue: str) -> pl.DataFrame:
         """Returns the attempts, rejections and starts of jobs in a queue. Each queue is read only once.
 
-        A preemption counts as an attempt for the job that benefits from it.
+        A preemption counts as an attempt for the job that benefits from it. If jobs get quota before nodes,
+        the refusal of a node is no attempt, because its job has left the queue.
         """
         if queue not in self._queues:
             names = self.jobs.filter(pl.col("queue") == queue)["job_id"]
@@ -303,9 +305,14 @@ class Histories:
                 rows = (
                     self._run.micros("decisions")
                     .filter(own | made)
-                    .select("seq", "time", "action", job_id=pl.when(made).then("by").otherwise("job_id"))
-                )
-                self._queues[queue] = rows.sort("seq").collect()
+                    .select(
+                        "seq", "time", "action", "reason",
+                        job_id=pl.when(made).then("by").otherwise("job_id"),
+                    )
+                    .collect()
+                )  # fmt: skip
+            no_node = (pl.col("reason") == UNSCHEDULABLE) & (pl.col("action") == "admit").any()
+            self._queues[queue] = rows.filter(~no_node.fill_null(value=False)).sort("seq")
         return self._queues[queue]
 
 
