@@ -267,7 +267,7 @@ def _reason(error: BaseException) -> str:
 def installed(group: str) -> Installed:
     """Returns all entry points of a group, and keeps them until a distribution is installed or removed.
 
-    To read the metadata of all distributions takes half of the time for loading plugins.
+    Reading the metadata of all distributions takes half of the time for loading plugins.
     """
     places = [_stands(place) for place in sys.path]
     key = (group, *places)

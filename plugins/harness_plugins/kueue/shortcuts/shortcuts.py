@@ -30,7 +30,8 @@ from harness_plugins.kueue.shortcuts.kept_flavors import kept_offers, kept_suita
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
-from harness_plugins.kueue.shortcuts.lacks import Lacks, LacksQuota
+from harness_plugins.kueue.shortcuts.lacks import Lacks
+from harness_plugins.kueue.shortcuts.lacks_quota import LacksQuota
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
 from harness_plugins.kueue.shortcuts.refused_sides import RefusedSides
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
