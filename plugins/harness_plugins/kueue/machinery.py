@@ -26,6 +26,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import FlavorOffers, PodSetOffer
 from harness_plugins.kueue.rules.nomination import Fit
+from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.topology.placement import Topologies
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
@@ -96,7 +97,7 @@ class Machinery:
         weights = weights_of(cache.tree, cluster, settings.weights)
         plain = DominantResourceShares(cache.tree, weights, counts_unlendable=gates.rules.counts_unlendable)
         shares = self.shares = shortcuts.shares(cache.tree, plain)
-        search: ClassicPreemption | FairSharing = ClassicPreemption(cache)
+        search: TargetSearch = ClassicPreemption(cache)
         order: ClassicOrder | FairOrder = ClassicOrder(gates)
         if settings.strategies is not None:
             within_nominal = gates.fair_sharing_preempt_within_nominal

@@ -15,7 +15,8 @@ from harness_plugins.kueue.rules.dominant_resource_share import DominantResource
 from harness_plugins.kueue.rules.fair_search import may_allow_any
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.preemption import Incoming, TargetSearch
+from harness_plugins.kueue.rules.preemption import Incoming
+from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 

@@ -23,10 +23,10 @@ from harness_plugins.kueue.rules.preemption import (
     WHILE_BORROWING,
     Incoming,
     Obstacle,
-    TargetSearch,
     put_back,
     remove,
 )
+from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.rules.topology.capacity import Capacity
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, Topologies, WorkloadTopology

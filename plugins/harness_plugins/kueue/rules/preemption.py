@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share
@@ -110,16 +110,6 @@ class Obstacle(NamedTuple):
     borrowed: tuple[int, ...] = ()
     compared: Compared | None = None
     taken: tuple[Workload, ...] = ()
-
-
-class TargetSearch(Protocol):
-    """A method of choosing preemption targets."""
-
-    def find_targets(self, incoming: Incoming) -> list[Target]:
-        """Returns the workloads to preempt, or [] if preemption cannot help. The cache does not change."""
-
-    def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns the reason why a search finds no targets, for the record. The cache does not change."""
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:

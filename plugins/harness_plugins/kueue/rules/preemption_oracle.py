@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeAlias, final
 
-from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
+from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.preemption import Incoming, Target
 from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
+
+TargetSearch: TypeAlias = ClassicPreemption | FairSharing
+"""A method of choosing preemption targets."""
 
 Quota = tuple[bool, tuple[int, bool]]
 """The results of `available` and `height` for a quantity of a flavor-resource."""

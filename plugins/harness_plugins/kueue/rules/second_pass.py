@@ -12,7 +12,8 @@ from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer, cells_of_pods
-from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
+from harness_plugins.kueue.rules.preemption import Incoming, Target
+from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.rules.topology.replacement import added, replacement
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.second_passes import SecondPass

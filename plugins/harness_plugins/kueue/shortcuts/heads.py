@@ -1,9 +1,9 @@
-"""Defines how the scheduler finds the heads of cycles, so that cycles without an effect can be skipped."""
+"""Finds the heads of cycles without shortcuts. `RestingHeads` has the same methods, and skips cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, final
 
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.heads import AllHeads
@@ -28,60 +28,9 @@ class CycleHeads(NamedTuple):
     number: int
 
 
-class Heads(Protocol):
-    """Finds the heads of cycles."""
-
-    @property
-    def resting(self) -> int:
-        """The number of heads that the next cycle would handle like the last cycle.
-
-        They count as tried in every cycle.
-        """
-
-    @property
-    def stirs(self) -> bool:
-        """True if the next cycle may have to consider a head."""
-
-    def add(self, pending: PendingQueue) -> None:
-        """Activates a queue that has a head to try."""
-
-    def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue with its head and inadmissible workloads from another `Heads` object."""
-
-    def leave(self) -> None:
-        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
-
-    def reactivate(self, root: int) -> None:
-        """Reactivates the heads of a tree after a change, because they could be handled differently now."""
-
-    def requeue_inadmissible(self, root: int) -> None:
-        """Makes the next cycle requeue the inadmissible workloads of a tree in which quota was freed."""
-
-    def reason_changed(self, workload: Workload) -> None:
-        """Makes a cycle consider a workload again, because its reason for waiting has changed.
-
-        The cycle does so when the workload is next the head of its queue.
-        """
-
-    def waits(self, root: int) -> bool:
-        """Returns True if a tree has heads to try."""
-
-    def only(self, root: int) -> None:
-        """Keeps only the heads of one tree. The heads of other trees are no longer considered."""
-
-    def take(self) -> CycleHeads:
-        """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
-
-    def take_all(self) -> list[Workload]:
-        """Returns the first workload of every queue for a cycle with second passes, which skips no heads."""
-
-    def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
-        """Ends the cycle."""
-
-
 @final
 class EveryCycle:
-    """Skips no cycle, and considers all heads."""
+    """Skips no cycle, and considers all heads. See `RestingHeads` for the methods."""
 
     def __init__(self, heads: AllHeads) -> None:
         self._heads = heads

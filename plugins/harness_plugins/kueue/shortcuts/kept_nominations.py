@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner, Assignment
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.nomination import Nominator
+from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
@@ -95,7 +95,7 @@ class KeptNominations:
         no_fits: CachedNoFits,
         cache: Cache,
         reasons: Reasons,
-        search: FairSharing | ClassicPreemption,
+        search: TargetSearch,
     ) -> None:
         self._reasons = reasons
         self._cache = cache

@@ -13,7 +13,7 @@ its own candidates.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, TypeAlias, final
 
 from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.classical import over_nominal
@@ -75,47 +75,6 @@ EVERY_CELL = -1
 """The bit mask of all flavor-resources."""
 
 
-class Reasons(Protocol):
-    """Finds the reasons why target searches fail, either in classic preemption or in fair sharing."""
-
-    def are_known(self, queue: ClusterQueueState) -> bool:
-        """Returns True if the reasons for failed searches are known for a queue."""
-
-    def no_targets(self, incoming: Incoming) -> NoTargets | None:
-        """Returns the reason why a search fails for the incoming workload's whole class, or None if unknown.
-
-        Call this method only for queues with known reasons.
-        """
-
-    def still_no_targets(self, why: NoTargets) -> bool:
-        """Returns True if a reason still holds, provided that nothing has changed in the queue itself."""
-
-    def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
-        """Returns True if a search might find targets that free enough for a request of `amount` or more.
-
-        Args:
-            queue: the queue of the incoming workload.
-            first: a workload of the queue. The priority of the incoming workload is not higher.
-            cell: a flavor-resource.
-            amount: the smallest request of the incoming workload.
-            free: how much of the flavor-resource is available.
-        """
-
-    def crashes(self, queue: ClusterQueueState) -> bool:
-        """Returns True if a search might crash. Such a search cannot be skipped."""
-
-    def begin(self) -> None:
-        """Reads the shares at the beginning of a cycle, before the cycle reserves quota."""
-
-    def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
-        """Returns True if a search within a cycle finds no targets, or False if this is not known.
-
-        Args:
-            incoming: the incoming workload.
-            touched: the nodes of the queues with reservations or victims of the cycle.
-        """
-
-
 @final
 class ClassicReasons:
     """Finds reasons in classic preemption: the queue has no own candidates and cannot reclaim quota."""
@@ -128,7 +87,11 @@ class ClassicReasons:
         return len(queue.path) <= 1
 
     def no_targets(self, incoming: Incoming) -> NoTargets | None:
-        """Returns `NoTargets` if other queues do not matter and the queue itself has no candidate."""
+        """Returns the reason why a search fails for the incoming workload's whole class, or None if unknown.
+
+        The reason is that other queues do not matter and the queue itself has no candidate. Call this method
+        only for queues with known reasons.
+        """
         preemption = incoming.queue.spec.preemption
         reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
         if reclaims and (may_borrow(incoming.queue.spec) or not over_nominal(self._cache.tree, incoming)):
@@ -136,7 +99,7 @@ class ClassicReasons:
         return None if has_own_candidate(self._cache, incoming) else _OWN_STATE
 
     def still_no_targets(self, why: NoTargets) -> bool:
-        """Returns True, because other queues do not matter."""
+        """Returns True if a reason still holds, provided that nothing has changed in the queue itself."""
         return True
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
@@ -144,6 +107,13 @@ class ClassicReasons:
 
         A queue that may borrow or has a hierarchical advantage can preempt in other queues for any request.
         Any other queue can do so only if the request fits within its own quota without its own candidates.
+
+        Args:
+            queue: the queue of the incoming workload.
+            first: a workload of the queue. The priority of the incoming workload is not higher.
+            cell: a flavor-resource.
+            amount: the smallest request of the incoming workload.
+            free: how much of the flavor-resource is available.
         """
         own = own_usages(self._cache, queue, first)
         held = total(own, cell) if own else 0
@@ -259,7 +229,11 @@ class FairReasons:
         self._ranking.follow()
 
     def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
-        """Returns True if other queues give up too little to a queue that has no candidates of its own."""
+        """Returns True if a search within a cycle finds no targets, or False if this is not known.
+
+        It finds none if other queues give up too little to a queue that has no candidates of its own.
+        `touched` has the nodes of the queues with reservations or victims of the cycle.
+        """
         queue, tree = incoming.queue, self._cache.tree
         if len(queue.path) != 1 or has_own_candidate(self._cache, incoming):
             return False
@@ -457,6 +431,10 @@ class FairReasons:
         """Returns True if a queue gives up a workload with this usage by the first strategy."""
         after = self._shares.changed(node, held, -1)
         return self._strategy.allows(share, self._shares.of(node)[1], after)
+
+
+Reasons: TypeAlias = ClassicReasons | FairReasons
+"""Finds the reasons why target searches fail, either in classic preemption or in fair sharing."""
 
 
 def has_own_candidate(cache: Cache, incoming: Incoming) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, final
 
-from harness_plugins.kueue.rules.preemption import Incoming, Target, TargetSearch
-from harness_plugins.kueue.rules.preemption_oracle import Quota, available, height
+from harness_plugins.kueue.rules.preemption import Incoming, Target
+from harness_plugins.kueue.rules.preemption_oracle import Quota, TargetSearch, available, height
 from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
 from harness_plugins.kueue.rules.entry import Order
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
@@ -17,13 +16,13 @@ from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.rules.nomination import Nominates, Nominator
-from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle, TargetSearch
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopologies, suitable_leaves
 from harness_plugins.kueue.shortcuts.bystanders import Bystanders
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
-from harness_plugins.kueue.shortcuts.heads import EveryCycle, Heads
+from harness_plugins.kueue.shortcuts.heads import EveryCycle
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_capacities import KeptCapacities
 from harness_plugins.kueue.shortcuts.kept_flavors import kept_offers, kept_suitable_leaves, kept_topologies
@@ -47,7 +46,7 @@ class World(NamedTuple):
     cache: Cache
     pending: Sequence[PendingQueue]
     shares: Shares
-    search: ClassicPreemption | FairSharing
+    search: TargetSearch
     topologies: TopologyFlavors | None
     gates: Gates
     order: ClassicOrder | FairOrder
@@ -93,7 +92,9 @@ class Shortcuts:
         """Returns a function that finds out whether workloads could get quota."""
         return LacksQuota(cache, offers, fits).fits if self._on else fits
 
-    def nomination(self, world: World, offers: Offers, assigner: Assigner) -> tuple[Nominates, Order, Heads]:
+    def nomination(
+        self, world: World, offers: Offers, assigner: Assigner
+    ) -> tuple[Nominates, Order, EveryCycle | RestingHeads]:
         """Returns what finds assignments for heads, orders entries, and finds the heads of cycles."""
         cache, pending, _, search, topologies, gates, order = world
         if not self._on:
