@@ -148,7 +148,7 @@ class Scheduler:
             workload.placed = topologies.now(workload.placed)
             topologies.hold(workload.placed)
         self._settings = replace(settings, topologies=topologies, asked=asked)
-        self._machinery.heads.leave()
+        self._machinery.heads.requeue()
         self._renew(replace(self._cluster, nodes=cluster.nodes))
 
     def _renew(self, cluster: Cluster) -> None:
@@ -164,7 +164,7 @@ class Scheduler:
     def _rebuild(self, cluster: Cluster, edit: Edit) -> None:
         before = self._machinery
         concerned = tree_of(edit, before.cache)
-        before.heads.leave()
+        before.heads.requeue()
         others = before.other_flavors(cluster)
         after = Machinery(cluster, self._settings, before)
         for workload, flavors in others:
@@ -391,7 +391,7 @@ class Scheduler:
             changes: changes of ClusterQueues, which must keep the fields that `rules.changes.alike` compares.
         """
         before, cluster, counts = self._machinery, self._cluster, (self.cycles, self.heads, self.idle)
-        before.heads.leave()
+        before.heads.requeue()
         own = [each for each in self._by_number if each.queue.root == root]
         saved = self._saved = SavedTree(self.cache, own)
         try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from itertools import takewhile
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import cluster, queue
@@ -81,43 +80,6 @@ def test_a_class_that_is_inadmissible_takes_in_who_comes_after_all_have_left() -
     assert pending.first() is not None
 
 
-class Vain:
-    """Of some workloads it is known that nothing would come of their turns.
-
-    Args:
-        those: the workloads.
-        reserving: of these, who keeps quota in its turn.
-        asleep: whether queues in which this is known of everybody stay as they are.
-    """
-
-    def __init__(
-        self, those: Collection[Workload], reserving: Collection[Workload] = (), *, asleep: bool = False
-    ) -> None:
-        self._those = those
-        self._reserving = reserving
-        self._asleep = asleep
-
-    def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """See `InVain`."""
-        found = pending.ahead()
-        assert found is not None
-        block, at = found
-        places = list(takewhile(lambda place: place[4] in self._those, block.entries[at:]))
-        reserves = any(place[4] in self._reserving for place in places)
-        return Run(pending, head, {}, reserves=reserves, places=places) if places else None
-
-    def all_again(self, pending: PendingQueue) -> int:
-        """See `InVain`."""
-        places = pending.parked() if self._asleep else ()
-        return len(places) if all(place[4] in self._those for place in places) else 0
-
-    def notice(self, entries: Iterable[Entry]) -> None:
-        """Nothing is learned."""
-
-    def reason_changed(self, workload: Workload) -> None:
-        """Nothing is forgotten."""
-
-
 def never(runs: Collection[Run], head: Workload) -> int:
     """Nobody is known to be kept out."""
     return 0
@@ -132,12 +94,22 @@ def resting(
     by_name: bool = False,
     room: Collection[int] = (),
     bystanders: list[Bystander] | None = None,
-    asleep: bool = False,
 ) -> RestingHeads:
     """The heads of queues that all have something to try; of some it is known that it is in vain."""
-    vain = Vain(in_vain, reserving, asleep=asleep)
-    around = [] if bystanders is None else bystanders
-    heads = RestingHeads(pending, vain, kept_out, (), around, gates_from({}), by_name=by_name, room=room)
+
+    def futile(of: PendingQueue, head: Workload) -> Run | None:
+        found = of.ahead()
+        assert found is not None
+        block, at = found
+        places = list(takewhile(lambda place: place[4] in in_vain, block.entries[at:]))
+        reserves = any(place[4] in reserving for place in places)
+        return Run(of, head, {}, reserves=reserves, places=places) if places else None
+
+    def forget(workload: Workload) -> None:
+        """Nothing is forgotten."""
+
+    around, gates = [] if bystanders is None else bystanders, gates_from({})
+    heads = RestingHeads(pending, futile, forget, kept_out, (), around, gates, by_name=by_name, room=room)
     for each in pending:
         heads.add(each)
     return heads
@@ -179,12 +151,11 @@ def test_where_nothing_has_to_be_looked_at_all_are_inadmissible_cycle_by_cycle()
     assert heads.take() == CycleHeads([], False, 0, 0)
 
 
-@pytest.mark.parametrize("asleep", [False, True])
-def test_queues_in_which_all_fail_again_count_as_if_they_had_been_requeued(asleep: bool) -> None:
+def test_cycles_of_requeued_queues_in_which_all_fail_again_are_only_counted() -> None:
     one, two, other = queues(one="c", two="c", other="c")
     first = [waiting(one, place, place) for place in range(3)]
     second = [waiting(two, place, place) for place in range(2)]
-    heads = resting([one, two, other], {*first, *second}, asleep=asleep)
+    heads = resting([one, two, other], {*first, *second})
     assert heads.take() == CycleHeads([], True, 3, 5)
     heads.requeue_inadmissible(one.queue.root)
     assert heads.take() == CycleHeads([], True, 3, 5)

@@ -36,7 +36,7 @@ class EveryCycle:
         self._heads = heads
         self.resting = 0
         self.stirs = True
-        self.leave = heads.requeue
+        self.requeue = heads.requeue
         self.requeue_inadmissible = heads.requeue_inadmissible
         self.waits = heads.waits
         self.only = heads.only

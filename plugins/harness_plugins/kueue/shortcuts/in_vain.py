@@ -11,7 +11,7 @@ again. Results are valid for one version of the tree. The requests of heads are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import gt, itemgetter
 from typing import final
 
@@ -24,7 +24,6 @@ from harness_plugins.kueue.rules.entry import (
     NO_PLACE,
     NO_PREEMPTION_CANDIDATES,
     NO_QUOTA,
-    Entry,
 )
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
@@ -221,20 +220,6 @@ class InVain:
         assignment, reserving, told = found
         return Run(pending, head, {}, reserves=reserving, assignment=assignment, told=told)
 
-    def all_again(self, pending: PendingQueue) -> int:
-        """Returns the number of classes in a queue if all of them are inadmissible and would fail again.
-
-        Returns 0 if this is not known, or if one of them would reserve quota.
-        """
-        if len(pending.present) >= _FEW:
-            return 0
-        places, version = pending.parked(), self._no_fits.version(pending.queue)
-        for place in places:
-            found = self._no_fits.futile(place[4], pending, version)
-            if found is None or found[1] or found[2] is not None:
-                return 0
-        return len(places)
-
     def _by_numbers(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the heads at the front of a queue that lack quota by their numbers, or None."""
         number = pending.queue.number
@@ -260,12 +245,6 @@ class InVain:
             places = places[:count]
         reserving = self._reserves[number] and any(wanting for _, wanting in parts)
         return Run(pending, head, parts, reserves=reserving, places=places, lacks=known.passed)
-
-    def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates the quota that heads are known to lack, after a cycle has tried them."""
-        for entry in entries:
-            if entry.reason:  # else it was admitted
-                self.reason_changed(entry.workload)
 
     def reason_changed(self, workload: Workload) -> None:
         """Updates the quota that a workload is known to lack, as its reason for waiting may have changed."""

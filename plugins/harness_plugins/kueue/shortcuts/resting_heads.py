@@ -16,8 +16,8 @@ Results are valid for one version of a tree, because every change to a tree reac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Protocol, final
+from collections.abc import Callable, Collection, Sequence
+from typing import final
 
 from harness_plugins.kueue.rules.admission import reserves
 from harness_plugins.kueue.rules.entry import NO_PREEMPTION_CANDIDATES, PENDING_PREEMPTION, Entry
@@ -31,27 +31,12 @@ from harness_plugins.kueue.state.workload import Workload
 _NONE = CycleHeads([], inadmissible=False, cycles=0, number=0)
 
 
-class Vain(Protocol):
-    """Finds heads that would be refused again because of a lack of quota. See `InVain`."""
-
-    def run(self, pending: PendingQueue, head: Workload) -> Run | None:
-        """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
-
-    def all_again(self, pending: PendingQueue) -> int:
-        """Returns how many classes a queue has if all are inadmissible and would fail again, otherwise 0."""
-
-    def notice(self, entries: Iterable[Entry]) -> None:
-        """Updates the quota that heads are known to lack, after a cycle has tried them."""
-
-    def reason_changed(self, workload: Workload) -> None:
-        """Updates the quota that a workload is known to lack, after its reason for waiting has changed."""
-
-
 @final
 class RestingHeads:
     """Finds the heads that a cycle must consider.
 
     Args:
+        futile: returns the first heads of a queue if they are futile, otherwise None (see `InVain.run`).
         kept_out: returns the number of next cycles in which futile heads block a head that fits, or 0 if it
             is not known.
         stirred: the heads of the current cycle that the next cycle may handle differently (see
@@ -62,13 +47,15 @@ class RestingHeads:
         room: the roots of the trees that share the capacity of topologies.
 
     Attributes:
-        resting: the number of resting heads.
+        resting: the number of resting heads. They count as tried in every cycle.
+        reason_changed: called with each workload whose reason for waiting may have changed.
     """
 
     def __init__(
         self,
         pending: Sequence[PendingQueue],
-        in_vain: Vain,
+        futile: Callable[[PendingQueue, Workload], Run | None],
+        reason_changed: Callable[[Workload], None],
         kept_out: Callable[[Collection[Run], Workload], int],
         stirred: Collection[Workload],
         bystanders: list[Bystander],
@@ -78,7 +65,8 @@ class RestingHeads:
         room: Collection[int],
     ) -> None:
         self._pending = pending
-        self._in_vain = in_vain
+        self._futile = futile
+        self.reason_changed = reason_changed
         self._cycles_kept_out = kept_out
         self._by_name = by_name
         self._stirred = stirred
@@ -94,8 +82,6 @@ class RestingHeads:
         if by_name:
             self._layered.update(self._one[each.queue.root] for each in pending if len(each.queue.path) > 1)
             self._layered.update([min(room)] if len(room) > 1 else ())
-        # Whether the heads of a queue matter to no other queue if they reserve nothing.
-        self._apart = not by_name or (not self._layered and len({each.queue.root for each in pending}) == 1)
         # For each root, the queues in its tree that have inadmissible workloads.
         self._inadmissible: dict[int, dict[int, None]] = {each.queue.root: {} for each in pending}
         self._active: set[int] = set()
@@ -121,11 +107,14 @@ class RestingHeads:
         if pending.first() is not None:
             self._active.add(pending.queue.number)
 
-    def leave(self) -> None:
-        """Requeues the workloads that must be tried again, before another `Heads` object takes over."""
+    def requeue(self) -> None:
+        """Requeues the inadmissible workloads that the next cycle must try again."""
         for root in self._to_requeue:
             for number in self._inadmissible[root]:
                 self._pending[number].requeue_inadmissible()
+                self._active.add(number)
+            self._inadmissible[root].clear()
+        self._to_requeue.clear()
 
     def reactivate(self, root: int) -> None:
         """Reactivates the heads of a tree after a change, because they could be handled differently now."""
@@ -139,13 +128,6 @@ class RestingHeads:
         self.reactivate(root)
         if self._inadmissible[root]:
             self._to_requeue[root] = None
-
-    def reason_changed(self, workload: Workload) -> None:
-        """Makes a cycle consider a workload again, because its reason for waiting has changed.
-
-        The cycle does so when the workload is next the head of its queue.
-        """
-        self._in_vain.reason_changed(workload)
 
     def waits(self, root: int) -> bool:
         """Returns True if a tree has heads, including resting heads."""
@@ -166,31 +148,8 @@ class RestingHeads:
 
         If a cycle has no head to consider, its only effect is that workloads become inadmissible. Such cycles
         are skipped in one step, up to the first cycle in which some queue has a head to consider.
-
-        A queue of few classes that would all fail again is not requeued. Its heads are only counted.
         """
-        asleep = self._requeue() if self._to_requeue else []
-        heads = self._take()
-        return self._beside(asleep, heads) if asleep else heads
-
-    def _beside(self, asleep: list[tuple[PendingQueue, int]], heads: CycleHeads) -> CycleHeads:
-        """Counts the heads of queues that were not requeued, and requeues those that no cycle reaches."""
-        workloads, inadmissible, cycles, number = heads
-        if not workloads:
-            cycles = max([cycles, *[classes for _, classes in asleep]])
-        for pending, classes in asleep:
-            pending.requeued = True
-            if classes > cycles:
-                pending.requeue_last(classes - cycles)
-                self._active.add(pending.queue.number)
-            elif classes < cycles:
-                number += classes
-                continue
-            number += cycles
-            inadmissible = True
-        return CycleHeads(workloads, inadmissible, cycles, number)
-
-    def _take(self) -> CycleHeads:
+        self.requeue()
         self._bystanders.clear()
         self._looked_at = []
         if not self._active:
@@ -226,7 +185,7 @@ class RestingHeads:
             if head is None:
                 self._active.remove(number)
                 continue
-            run = self._in_vain.run(pending, head)
+            run = self._futile(pending, head)
             if run is None or (self._at_rest and self._disturbs(run, pending.queue.root)):
                 looked_at.append(head)
             else:
@@ -274,14 +233,13 @@ class RestingHeads:
             self._inadmissible[run.pending.queue.root][at] = None
             run.pass_over(number)
             if run.told is not None:
-                self._in_vain.reason_changed(run.head)
+                self.reason_changed(run.head)
             if not run.number:
                 del runs[at]
 
     def take_all(self) -> list[Workload]:
         """Returns the first workload of every queue that is not empty. Afterwards, no heads are resting."""
-        self.leave()
-        self._to_requeue.clear()
+        self.requeue()
         self._at_rest.clear()
         self._active.clear()
         self._bystanders.clear()
@@ -295,7 +253,9 @@ class RestingHeads:
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends a cycle. If the next cycle would handle a tree's heads in the same way, these heads rest."""
-        self._in_vain.notice(entries)
+        for entry in entries:
+            if entry.reason:  # else it was admitted
+                self.reason_changed(entry.workload)
         crowded = self._crowded(entries) if self._layered else self._layered
         restless = {self._one[head.cluster_queue.root] for head, _ in self._bystanders} & crowded
         for workload in left_out:
@@ -361,22 +321,6 @@ class RestingHeads:
         """Returns True if heads that have no other effect influence the order of the heads to consider."""
         roots = {head.cluster_queue.root for head in looked_at}
         return len(roots) > 1 or not self._layered.isdisjoint(map(self._one.__getitem__, roots))
-
-    def _requeue(self) -> list[tuple[PendingQueue, int]]:
-        """Requeues inadmissible workloads. Returns the queues that stay as they are, with their classes."""
-        asleep = []
-        for root in self._to_requeue:
-            for number in list(self._inadmissible[root]):
-                pending = self._pending[number]
-                classes = self._in_vain.all_again(pending) if self._apart else 0
-                if classes:
-                    asleep.append((pending, classes))
-                    continue
-                pending.requeue_inadmissible()
-                self._active.add(number)
-                del self._inadmissible[root][number]
-        self._to_requeue.clear()
-        return asleep
 
 
 def _number(head: Workload) -> int:

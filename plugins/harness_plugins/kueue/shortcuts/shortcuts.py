@@ -109,9 +109,11 @@ class Shortcuts:
         fair = isinstance(search, FairSharing)
         kept = KeptNominations(offers, assigner, gates, fits, no_fits, cache, reasons, search)
         bystanders = Bystanders(order, pending, kept.assigned)
+        in_vain = InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree)
         heads = RestingHeads(
             pending,
-            InVain(pending, Lacks(cache.tree, offers, fair=fair), no_fits, reasons, gates, cache.tree),
+            in_vain.run,
+            in_vain.reason_changed,
             KeptOut(cache, order, gates, kept.assigned).cycles,
             kept.stirred,
             bystanders.heads,

@@ -340,24 +340,6 @@ class PendingQueue:
                 self.add(workload)
             self._inadmissible.clear()
 
-    def parked(self) -> Sequence[Place]:
-        """Returns the first workload of each class, in the order in which a requeue would make them heads.
-
-        Returns () if some class is not inadmissible, or if the order is not known.
-        """
-        others = self._inadmissible or self._moved or self._emptied or self.preemptor is not None
-        if others or self._by_usage or len(self._inadmissible_classes) < len(self.present):
-            return ()
-        return self._line.entries()
-
-    def requeue_last(self, number: int) -> None:
-        """Requeues the last `number` classes of those that `parked` has returned."""
-        for place in self._line.entries()[-number:]:
-            place[5].inadmissible = False
-        self._inadmissible_classes = [each for each in self._inadmissible_classes if each.inadmissible]
-        self._line.start_over()
-        self._line.first()  # moves the position past the classes that stay inadmissible
-
     def set_namespace_mismatch(self, workload: Workload) -> None:
         """Sets aside a head if the queue does not admit its namespace. A requeue does not try it again."""
         self.remove(workload)
