@@ -29,44 +29,19 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 
-class _Below(NamedTuple):
-    """The quota that preemption could free below a child of the root, while nothing changes below the child.
-
-    Attributes:
-        version: `Cache.version` of the child.
-        share: the share of the child, with the incoming workload and without all that is freed.
-        freed: the quota that is freed. It is empty if there is nothing to preempt.
-    """
-
-    version: int
-    share: Share
-    freed: list[Amounts]
-
-
-@final
-class NoTargets:
+class NoTargets(NamedTuple):
     """The reason why a search fails: the queue's own state, or the small quota that other queues give up.
 
-    Args:
+    Attributes:
         incoming: the workload for which other queues give up too little, or None if other queues do not
             matter.
         share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
-
-    Attributes:
-        incoming, share, own: the arguments.
-        below: what is freed below the child of the root that contains the queue, or None if not computed.
     """
 
-    __slots__ = ("below", "incoming", "own", "share")
-
-    def __init__(
-        self, incoming: Incoming | None = None, share: Share = NOTHING, own: Sequence[Amounts] = ()
-    ) -> None:
-        self.incoming = incoming
-        self.share = share
-        self.own = own
-        self.below: _Below | None = None
+    incoming: Incoming | None = None
+    share: Share = NOTHING
+    own: Sequence[Amounts] = ()
 
 
 _OWN_STATE = NoTargets()
@@ -190,23 +165,8 @@ class FairReasons:
             return True
         queue = incoming.queue
         if why.own or len(queue.path) > 1:
-            below = why.below
-            if (
-                below is not None
-                and not below.freed
-                and below.version == self._cache.version[queue.branch]
-                and self.all_have_less(queue.root, below.share)
-            ):
-                return True  # the most common case below a cohort
-            return self._all_is_too_little(why, incoming)
-        if self.all_have_less(queue.root, why.share):
-            return True  # the most common case
+            return self._all_is_too_little(why.own, incoming, exact=True)
         return self._too_little(incoming, why.share, self._ranking.of(queue.root))
-
-    def all_have_less(self, root: int, share: Share) -> bool:
-        """Returns True if all children of a root have a smaller share. None of them then gives up quota."""
-        ranked = self._ranking.of(root)
-        return not ranked or ranked[-1][0] < share
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if a search might free enough quota, or if shares need not be compared."""
@@ -218,7 +178,7 @@ class FairReasons:
         if not self._cache.tree.borrows(queue.node, cell, amount):
             return True
         incoming = Incoming(first, ((cell, amount),), (cell,))
-        return not self._all_is_too_little(NoTargets(own=own), incoming)
+        return not self._all_is_too_little(own, incoming, exact=False)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
@@ -275,48 +235,37 @@ class FairReasons:
                     freeable.append(from_here)
         return not freeable or self._lacks(incoming, freeable)
 
-    def _all_is_too_little(self, why: NoTargets, incoming: Incoming) -> bool:
+    def _all_is_too_little(self, own: Sequence[Amounts], incoming: Incoming, *, exact: bool) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
         At each cohort above the queue, from the bottom up, one branch contains the queue. Preemption can free
         at most the whole usage of the branch's siblings. It frees nothing of a sibling with a smaller share
         than the queue's branch, after all earlier candidates are removed.
-        """
-        queue = incoming.queue
-        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
-            return not why.own or self._lacks(incoming, why.own)
-        ranked = self._ranking.of(queue.root)
-        branch, below = queue.branch, why.below
-        if below is None or below.version != self._cache.version[branch]:
-            below = why.below = self._below(why, incoming, branch)
-        above = [self._used(node) for node in self._beside(branch, ranked, below.share)]
-        return not (below.freed or above) or self._lacks(incoming, [*below.freed, *above])
 
-    def _below(self, why: NoTargets, incoming: Incoming, branch: int) -> _Below:
-        """Returns what preemption could free below a child of the root that contains the queue.
-
-        If the queue has no own candidates, it keeps its share. This share decides what each queue right
-        below the same cohort gives up.
+        Without own candidates, the queue keeps its share. If `exact` is True, this share decides what each
+        queue right below the same cohort gives up.
         """
         queue, tree = incoming.queue, self._cache.tree
+        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+            return not own or self._lacks(incoming, own)
         # The rankings must be read before the trial, because they must not include the usage of the trial.
-        sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items() if side != branch]
+        sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()]
         tree.charge(queue.node, incoming.requests)
-        gone = [(queue.node, usage) for usage in why.own]
-        for node, usage in gone:
-            tree.refund(node, usage)
+        gone, refunded = [(queue.node, usage) for usage in own], 0
         for side, ranked in sides:
+            for node, usage in gone[refunded:]:
+                tree.refund(node, usage)
+            refunded = len(gone)
             mine = self._shares.of(side)[1]
-            keeps_share = side == queue.node and why.incoming is not None and not why.own
+            keeps_share = exact and side == queue.node and not own
             for node in self._beside(side, ranked, mine):
                 given = self._freeable(incoming, mine, self._cache.at[node]) if keeps_share else None
                 gone.append((node, self._used(node) if given is None else given))
-                tree.refund(*gone[-1])
-        share = self._shares.of(branch)[1]
-        for node, usage in reversed(gone):
+        for node, usage in reversed(gone[:refunded]):
             tree.charge(node, usage)
         tree.refund(queue.node, incoming.requests)
-        return _Below(self._cache.version[branch], share, [usage for _, usage in gone if usage])
+        freed = [usage for _, usage in gone if usage]
+        return not freed or self._lacks(incoming, freed)
 
     def _beside(self, side: int, ranked: Sequence[tuple[Share, int]], mine: Share) -> list[int]:
         """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`."""
