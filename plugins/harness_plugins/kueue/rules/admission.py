@@ -256,18 +256,14 @@ class AdmissionCycle:
 
     def _fits(self, assignment: Assignment, node: int, victims: dict[Workload, Workload]) -> bool:
         """Returns True if the quota suffices once this tree's victims and the entry's targets are gone."""
-        tree, targets = self._tree, assignment.targets
-        if not (victims or targets):
+        tree = self._tree
+        gone = dict.fromkeys([*victims, *[target.workload for target in assignment.targets]])
+        if not gone:
             return fits(tree, node, assignment.usage, borrowing=True)
-        others = [target.workload for target in targets if target.workload not in victims]
-        usage = tree.usage
-        if victims:
-            tree.usage = self._snapshot.usage_without_victims(tree.root[node])
-        for each in others:
+        usage, tree.usage = tree.usage, tree.usage.copy()
+        for each in gone:
             tree.refund(each.cluster_queue.node, each.usage)
         enough = fits(tree, node, assignment.usage, borrowing=True)
-        for each in others:
-            tree.charge(each.cluster_queue.node, each.usage)
         tree.usage = usage
         return enough
 

@@ -7,7 +7,6 @@ itself is charged, and restored at the end of the cycle.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import NamedTuple, TypeVar, final
 
 from harness_plugins.kueue.state.amounts import Amounts
@@ -43,13 +42,6 @@ class Snapshot:
         self.cycle = cycle
         self.reserved: list[Reservation] = []
         self.victims: dict[int, dict[Workload, Workload]] = {}
-        # For each tree, the usage without its victims, with the numbers of reservations and victims by then.
-        self._without_victims: dict[int, tuple[list[int], int, int]] = {}
-        self._lowers = False  # whether a reservation is negative
-        # For each tree, the queues with victims, and who holds their quota when the victims are gone.
-        self._left: dict[int, dict[int, Holders]] = {}
-        # For each tree, how many of the victims are removed from the copies in `_left`.
-        self._removed: dict[int, int] = {}
 
     def preempt(self, victims: Iterable[Workload], preemptor: Workload) -> None:
         """Adds victims of a preemptor. A victim that already had a preemptor gets the new one."""
@@ -62,10 +54,6 @@ class Snapshot:
         for placed in places:
             placed.charge()
         self.reserved.append(Reservation(workload, amounts, places))
-        for _, amount in amounts:
-            if amount < 0:
-                self._lowers = True
-                self._without_victims.clear()
 
     def end(self) -> None:
         """Releases all reservations."""
@@ -89,42 +77,22 @@ class Snapshot:
 
     def without_victims(self, root: int, ask: Callable[[], _T]) -> _T:
         """Calls `ask` as if the victims of this cycle were already gone, and returns the result."""
-        cache, left, victims = self._cache, self._left.setdefault(root, {}), self.victims[root]
-        for victim in islice(victims, self._removed.get(root, 0), None):
+        cache, tree, before = self._cache, self._cache.tree, self._cache.tree.usage.copy()
+        left: dict[int, Holders] = {}  # who holds the quota of the queues with victims when these are gone
+        for victim in self.victims[root]:
             node = victim.cluster_queue.node
             if node not in left:
                 left[node] = Holders(victim.cluster_queue)
                 left[node].become(cache.holders[node])
             left[node].remove_holder(victim)
-        self._removed[root] = len(victims)
+            tree.refund(node, victim.usage)
         places = [placed for victim in self.gone(root) for placed in victim.placed]
         cache.exchange_holders(left)
         for placed in places:
             placed.refund()
-        usage, before = cache.tree.usage, cache.tree.usage.copy()
-        usage[:] = self.usage_without_victims(root)
         answer = ask()
-        usage[:] = before
+        tree.usage[:] = before
         cache.exchange_holders(left)
         for placed in places:
             placed.charge()
         return answer
-
-    def usage_without_victims(self, root: int) -> list[int]:
-        """Returns the usage of the quota tree as if this cycle's victims in one tree of cohorts were gone.
-
-        The usage is up to date with later reservations and victims, because the order of charges and refunds
-        makes no difference. Only negative reservations have to be charged first.
-        """
-        tree, victims = self._cache.tree, self.victims.get(root, {})
-        known = self._without_victims.get(root)
-        usage, reserved, number = known or (tree.usage.copy(), len(self.reserved), 0)
-        now, tree.usage = tree.usage, usage
-        for workload, amounts, _ in self.reserved[reserved:]:
-            tree.charge(workload.cluster_queue.node, amounts)
-        for victim in islice(victims, number, None):
-            tree.refund(victim.cluster_queue.node, victim.usage)
-        tree.usage = now
-        if not self._lowers:
-            self._without_victims[root] = usage, len(self.reserved), len(victims)
-        return usage
