@@ -126,7 +126,7 @@ def most_that_work(
     whose pods have all finished are skipped.
 
     Args:
-        asks: the request.
+        asks: the request, which is reducible.
         left: the number of pods in each pod set that have not finished.
         tried: returns the result for a number of pods in each pod set, or None if these numbers do not work.
     """
@@ -134,10 +134,8 @@ def most_that_work(
         max(0, count - pod_set.min_count) for count, pod_set in zip(asks.full, asks.pod_sets, strict=True)
     ]
     steps = sum(reducible)
-    if not steps:
-        return None
     low, high = 0, steps + 1
-    found: tuple[int, _T] | None = None
+    found: _T | None = None
     while low < high:
         step = (low + high) // 2
         answer = tried(
@@ -147,11 +145,10 @@ def most_that_work(
             )
         )
         if answer is not None:
-            found = step, answer
-            high = step
+            found, high = answer, step
         else:
             low = step + 1
-    return found[1] if found is not None and found[0] == low else None
+    return found
 
 
 @final

@@ -44,8 +44,6 @@ _FUTILE = frozenset((NO_QUOTA, NO_PREEMPTION_CANDIDATES, NO_PLACE))
 _FEW = 4
 """If a queue has fewer classes, looking up each class costs less than comparing requests."""
 
-_NOT_COUNTED = -1, 0, 0
-
 _NO_LACKS: Mapping[int, Lack] = {}
 
 _NO_REQUEST = -1, INT64_MAX + 1
@@ -133,11 +131,9 @@ class _Known:
         parts: the bounds of these requests, possibly including workloads that are no longer in the block.
         lacks: what each entry of the block lacks, or None if it does not wait for lack of quota.
         whole: whether all entries wait for lack of quota.
-        counted: the result of the last comparison of the lacks with the free quota. It consists of the
-            version of the tree, the index of the first entry, and the index of the entry that ended it.
     """
 
-    __slots__ = ("counted", "lacks", "owner", "parts", "passed", "unnoticed", "whole")
+    __slots__ = ("lacks", "owner", "parts", "passed", "unnoticed", "whole")
 
     def __init__(self, owner: object, unnoticed: int) -> None:
         self.owner = owner
@@ -146,7 +142,6 @@ class _Known:
         self.parts: Parts = {}
         self.lacks: list[Lack | None] = []
         self.whole = False
-        self.counted = _NOT_COUNTED
 
     def take_in(self, ticket: int, lack: Lack) -> None:
         self.passed[ticket] = lack
@@ -232,12 +227,7 @@ class InVain:
             self._renew(known, block)
         places, parts = block.entries[at:], known.parts
         if not (known.whole and self._all_lack(pending.queue, head, parts)):
-            version = self._no_fits.version(pending.queue)
-            counted, start, end = known.counted
-            if counted != version or not start <= at <= end:
-                end = self._first_in_reach(pending.queue, block.entries, known.lacks, at)
-                known.counted = version, at, end
-            count = end - at
+            count = self._first_in_reach(pending.queue, block.entries, known.lacks, at) - at
             if not count:
                 return None
             if known.whole and count == len(places):
@@ -289,7 +279,7 @@ class InVain:
 
     def _renew(self, known: _Known, block: Block) -> None:
         """Updates what is known about a block after its entries have changed."""
-        block.changed, known.counted = False, _NOT_COUNTED
+        block.changed = False
         lacks = known.lacks = list(map(known.passed.get, map(_TICKET, block.entries)))
         known.whole = all(lacks)
         if len(known.passed) > 2 * MOST:  # most of these workloads are no longer in the block

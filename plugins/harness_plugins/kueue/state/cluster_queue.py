@@ -58,6 +58,3 @@ class ClusterQueueState:
             if ancestor in mine:
                 return mine[ancestor], theirs[ancestor]
         raise AssertionError("queues of one tree have a common ancestor")
-
-    def __repr__(self) -> str:
-        return f"<ClusterQueue {self.name}>"

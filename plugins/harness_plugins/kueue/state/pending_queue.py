@@ -11,11 +11,10 @@ any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import final
 
-from harness.base.memo import Memo
 from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.line import Block, Line, Place
@@ -49,7 +48,6 @@ class PendingQueue:
         self.preemptor: Workload | None = None
         self._sticky = False
         self.present: dict[SchedulingHash, EquivalenceClass] = {}
-        self._former: Memo[SchedulingHash, EquivalenceClass] = Memo(most=256)  # including empty classes
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = Line()
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
@@ -86,8 +84,6 @@ class PendingQueue:
         self.preemptor, self._sticky, self.strict = other.preemptor, other._sticky, other.strict
         self._by_usage, self._tickets, self.requeued = other._by_usage, other._tickets, other.requeued
         self.present = other.present.copy()
-        self._former = Memo(most=other._former.most)
-        self._former.update(other._former)
         self._lines = {
             each: {local_queue: line.copy() for local_queue, line in lines.items()}
             for each, lines in other._lines.items()
@@ -102,11 +98,6 @@ class PendingQueue:
         self._inadmissible = other._inadmissible.copy()
         self._moved = other._moved.copy()
         self._namespace_mismatch = other._namespace_mismatch.copy()
-
-    @property
-    def classes(self) -> Iterable[EquivalenceClass]:
-        """The classes of the queue, including empty ones."""
-        return {**dict.fromkeys(self._former.values()), **dict.fromkeys(self.present.values())}
 
     @property
     def has_inadmissible(self) -> bool:
@@ -195,11 +186,7 @@ class PendingQueue:
         scheduling_hash = _hash_of(workload)
         found = self.present.get(scheduling_hash)
         if found is None:
-            found = self._former.get(scheduling_hash)
-            if found is None:
-                found = EquivalenceClass(self.queue.name, scheduling_hash)
-                self._former[scheduling_hash] = found
-            self.present[scheduling_hash] = found
+            found = self.present[scheduling_hash] = EquivalenceClass(self.queue.name, scheduling_hash)
             self._lines[found] = {}
         return found
 

@@ -30,7 +30,7 @@ class SavedTree:
         self._queues = [(each.queue, each.queue.spec, each.queue.generation) for each in pending]
         self._pending: list[tuple[PendingQueue, PendingQueue]] = []
         self._holders: list[tuple[Holders, Holders]] = []
-        self._classes = [(one, one.inadmissible) for each in pending for one in each.classes]
+        self._classes = [(one, one.inadmissible) for each in pending for one in each.present.values()]
         waiting: list[Workload] = []
         for each in pending:
             queue, holders = PendingQueue(each.queue), Holders(each.queue)

@@ -156,9 +156,6 @@ class Workload:
     def __post_init__(self) -> None:
         self.timestamp = self.created
 
-    def __repr__(self) -> str:
-        return f"<Workload {self.name}>"
-
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the number of pods in each pod set if `counts` pods get quota, including finished pods."""
         asks = self.asks
