@@ -238,27 +238,24 @@ class Assigner:
         recorded as the last one considered. An untried flavor then always seems to remain, so a workload that
         gets any flavor never becomes inadmissible.
         """
-        is_preferred, is_better, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
+        of_resources, of_flavors, is_enough, goes_on = self._scans[oracle.workload.cluster_queue]
         seen_all = START_OVER if goes_on else 0
         best: tuple[int, Quality, tuple[Quality, ...]] | None = None
         for flavor in flavors:
             cells = group.cells[flavor]
             if cells is None:
                 continue
-            worst: Quality | None = None
             each: tuple[Quality, ...] = ()
             for cell, amount in zip(cells, group.amounts, strict=True):
                 quality = self._quality(cell, assumed.get(cell, 0) + amount * count, oracle)
                 each += (quality,)
-                if worst is None or is_preferred(worst, quality):
-                    worst = quality
                 if quality[0] == NOTHING_FITS:
                     break
-            assert worst is not None
+            worst = min(each, key=of_resources) if len(each) > 1 else each[0]
             if is_enough(worst):
                 last = not goes_on or flavor == len(group.cells) - 1
                 return _Choice(flavor, seen_all if last else flavor, worst, each)
-            if worst[0] != NOTHING_FITS and (best is None or is_better(worst, best[1])):
+            if worst[0] != NOTHING_FITS and (best is None or of_flavors(worst) > of_flavors(best[1])):
                 best = flavor, worst, each
         return None if best is None else _Choice(best[0], seen_all, best[1], best[2])
 

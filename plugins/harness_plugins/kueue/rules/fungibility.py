@@ -23,22 +23,22 @@ Quality = tuple[int, int]
 """The mode of a flavor or flavor-resource, and how many levels above the queue its quota comes from."""
 
 
-Preferred: TypeAlias = Callable[[Quality, Quality], bool]
-"""Returns True if the first flavor is strictly preferred to the second."""
+Preference: TypeAlias = Callable[[Quality], tuple[int, ...]]
+"""Returns a key by which flavors are compared. A flavor with a larger key is preferred."""
 
 
 class Scan(NamedTuple):
     """The rules by which a ClusterQueue scans the flavors of a resource group.
 
     Attributes:
-        is_preferred: the preference used to find the worst resource of a flavor.
-        is_better: the preference used to find the best flavor.
+        of_resources: the preference used to find the worst resource of a flavor.
+        of_flavors: the preference used to find the best flavor.
         is_enough: returns whether the scan stops at a flavor.
         goes_on: True if the next scan starts after the flavors that were considered, False if it starts over.
     """
 
-    is_preferred: Preferred
-    is_better: Preferred
+    of_resources: Preference
+    of_flavors: Preference
     is_enough: Callable[[Quality], bool]
     goes_on: bool
 
@@ -51,12 +51,12 @@ def scan_of(fungibility: FlavorFungibility, gates: Gates) -> Scan:
     """
     preferred = preference_of(fungibility, gates)
     if not gates.flavor_fungibility:
-        return Scan(preferred, _better_mode, lambda quality: quality[0] == FITS, goes_on=False)
+        return Scan(preferred, lambda quality: quality[:1], lambda quality: quality[0] == FITS, goes_on=False)
     return Scan(preferred, preferred, partial(good_enough, fungibility), goes_on=True)
 
 
-def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
-    """Returns the function with which a ClusterQueue compares flavors.
+def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preference:
+    """Returns the key by which a ClusterQueue compares flavors.
 
     The meaning of `preference` depends on the release. A value means what its name says, or it means the
     other value, or it is ignored. If `preference` is ignored or absent, `whenCanBorrow` determines the
@@ -74,30 +74,24 @@ def preference_of(fungibility: FlavorFungibility, gates: Gates) -> Preferred:
     return borrowing_first if rules.no_candidates_last else borrowing_first_of_all
 
 
-def mode_first(left: Quality, right: Quality) -> bool:
+def mode_first(quality: Quality) -> tuple[int, ...]:
     """Implements BorrowingOverPreemption: prefers a fit to preemption, then fewer levels of borrowing."""
-    (mode, borrowing), (other_mode, other_borrowing) = left, right
-    return mode > other_mode if mode != other_mode else borrowing < other_borrowing
+    mode, borrowing = quality
+    return mode, -borrowing
 
 
-def borrowing_first(left: Quality, right: Quality, unusable: int = NO_CANDIDATES) -> bool:
+def borrowing_first(quality: Quality, unusable: int = NO_CANDIDATES) -> tuple[int, ...]:
     """Implements PreemptionOverBorrowing: prefers fewer borrowing levels among usable flavors."""
-    (mode, borrowing), (other_mode, other_borrowing) = left, right
-    if mode != other_mode and min(mode, other_mode) <= unusable:
-        return mode > other_mode
-    return borrowing < other_borrowing if borrowing != other_borrowing else mode > other_mode
+    mode, borrowing = quality
+    return (0, mode, -borrowing) if mode <= unusable else (1, -borrowing, mode)
 
 
-def borrowing_first_of_all(left: Quality, right: Quality) -> bool:
+def borrowing_first_of_all(quality: Quality) -> tuple[int, ...]:
     """Implements PreemptionOverBorrowing before PR 13616.
 
     In these releases, a flavor without preemption candidates can also be preferred because it borrows less.
     """
-    return borrowing_first(left, right, NOTHING_FITS)
-
-
-def _better_mode(left: Quality, right: Quality) -> bool:
-    return left[0] > right[0]
+    return borrowing_first(quality, NOTHING_FITS)
 
 
 def good_enough(fungibility: FlavorFungibility, quality: Quality) -> bool:
