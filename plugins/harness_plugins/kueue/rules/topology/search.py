@@ -51,16 +51,6 @@ class Search:
     def _domains(self, level: int, slices: int) -> list[int] | None:
         """Returns the one domain of a level that can take all pods, in a list, or None if there is none."""
         figures, leaders = self._figures, self._leaders
-        if not leaders:
-            # In both orders, the result is the domain with the least capacity that takes everything.
-            domains = self._tree.domains[level]
-            first, end = domains.start, domains.stop
-            able = [
-                each
-                for each in zip(figures.slices[first:end], figures.pods[first:end], domains, strict=True)
-                if each[0] >= slices
-            ]
-            return [min(able)[2]] if able else None
         ordered = self._with_leader_first(self._tree.domains[level])
         if not ordered:
             return None
