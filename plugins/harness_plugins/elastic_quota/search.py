@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple, Protocol, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.models.elastic.quota import Quota
 from harness.models.kube.gangs import are_mates
@@ -32,34 +32,6 @@ WITHIN_QUOTA = "QuotaPriority"
 
 FROM_EVERYONE = 1 << 62
 """A value above every priority. With this value, the freed resources are reserved against all pods."""
-
-
-class Search(Protocol):
-    """The search for victims after a failed attempt."""
-
-    def why_not(self, failure: Failure) -> str | None:
-        """Returns the reason why a pod cannot preempt now, or None if it can."""
-
-    def why_never(self, failure: Failure) -> str | None:
-        """Returns the reason why preemption cannot help a pod, or None if only a dry run can tell."""
-
-    def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Performs dry runs for one pod, and returns the candidates. Earlier steps of the plan count as done.
-
-        `failures` has the failures of all pods of the attempt that have no node, including this pod.
-        """
-
-    def reason(self, pod: PodInfo) -> str:
-        """Returns the name of the rule that allows a pod to preempt."""
-
-    def keeps(self, pod: PodInfo) -> int:
-        """Returns a priority. Pods up to this priority cannot use the resources freed for this pod."""
-
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Sorts victims into the order of their eviction. They are given with the most important first."""
-
-    def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the details of a chosen preemption for the record, before any eviction."""
 
 
 class Tries(NamedTuple):
@@ -115,7 +87,7 @@ class QuotaSearch:
         self._dry_runs = dry_runs
 
     def why_not(self, failure: Failure) -> str | None:
-        """Returns the reason why a pod cannot preempt now, or None if it can. See `Search`."""
+        """Returns the reason why a pod cannot preempt now, or None if it can."""
         request = failure.request
         return self._rules.why_not_eligible(request, failure.expected, reclaims=self._reclaims[request.quota])
 
@@ -127,9 +99,10 @@ class QuotaSearch:
     def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
         """Performs dry runs on the nodes that may have a victim, and returns the candidates.
 
-        A node that may help one pod of a gang is also tried for the other pods of the gang. If `explain` is
-        True, the result always has the reasons why nodes are not candidates. Otherwise, it has them only if
-        no node is a candidate.
+        Earlier steps of the plan count as done. `failures` has the failures of all pods of the attempt that
+        have no node, including this pod. A node that may help one pod of a gang is also tried for the other
+        pods of the gang. If `explain` is True, the result always has the reasons why nodes are not
+        candidates. Otherwise, it has them only if no node is a candidate.
         """
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
@@ -192,7 +165,7 @@ class QuotaSearch:
         return QuotaBound(exceeded, self._usage, twice=self._rules.counts_twice)
 
     def reason(self, pod: PodInfo) -> str:
-        """Returns the name of the rule that allows a pod to preempt. See `Search`."""
+        """Returns the name of the rule that allows a pod to preempt."""
         quota = self._usage.quota_of(pod)
         if quota is None:
             return PREEMPTED
@@ -207,7 +180,7 @@ class QuotaSearch:
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Sorts victims into the order of their eviction. See `Search`."""
+        """Sorts victims into the order of their eviction. They are given with the most important first."""
         return victims[::-1] if self._rules.least_first else victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
@@ -224,7 +197,7 @@ class DefaultSearch:
         self._preemption = preemption
 
     def why_not(self, failure: Failure) -> str | None:
-        """Returns the reason why a pod cannot preempt now, or None if it can. See `Search`."""
+        """Returns the reason why a pod cannot preempt now, or None if it can."""
         if failure.diagnosis is None:
             return None
         return self._preemption.pod_eligible_to_preempt_others(failure.request.pod, failure.diagnosis)
@@ -234,7 +207,7 @@ class DefaultSearch:
         return None if failure.diagnosis is not None else "the quota of the pod does not admit the pod"
 
     def candidates(self, failure: Failure, failures: Collection[Failure]) -> Found:
-        """Performs dry runs for one pod, and returns the candidates. See `Search`.
+        """Performs dry runs for one pod, and returns the candidates.
 
         A node with victims of the pod's own gang or job is not a candidate. If the quota does not admit the
         pod, no node is a candidate, because priority cannot change this.
@@ -249,7 +222,7 @@ class DefaultSearch:
         return found._replace(candidates=apart)
 
     def reason(self, pod: PodInfo) -> str:
-        """Returns the name of the rule that allows a pod to preempt. See `Search`."""
+        """Returns the name of the rule that allows a pod to preempt."""
         return PREEMPTED
 
     def keeps(self, pod: PodInfo) -> int:
@@ -257,9 +230,13 @@ class DefaultSearch:
         return pod.priority
 
     def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns the victims in the given order. See `Search`."""
+        """Returns the victims in the given order."""
         return victims
 
     def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the details of a chosen preemption for the record. See `Search`."""
+        """Returns the details of a chosen preemption for the record."""
         return detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
+
+
+Search: TypeAlias = QuotaSearch | DefaultSearch
+"""The search for victims after a failed attempt. Its methods are called before any eviction."""
