@@ -17,7 +17,7 @@ import jsonschema
 import polars as pl
 import pytest
 from cli_environment import called, clean_environment
-from live_dumps import GPU, ago, node, queue, workload
+from live_dumps import GPU, KUEUE, ago, node, queue, workload
 
 import harness
 from harness.base.errors import InputError, OptionError
@@ -156,6 +156,25 @@ def test_who_waits_for_quota_is_told_who_must_leave_already() -> None:
     )
     (found,) = asked(dump(workload("stays", 8, held=2), gpus=8), job(8))
     assert "after an eviction" not in found.why
+
+
+@pytest.mark.parametrize(("priority", "waits_for"), [(1, "victims"), (-1, "quota")])
+def test_who_is_next_when_others_have_left_waits_for_them(priority: int, waits_for: str) -> None:
+    """The other borrows from another branch of the tree of cohorts, and is queued again when it has left."""
+    going = workload("going", 8, held=2)
+    condition = {"type": "Evicted", "status": "True", "reason": "Preempted", "lastTransitionTime": ago(0)}
+    going["status"]["conditions"].append(condition)
+    waiting = workload("next", 8, priority=priority)
+    waiting["spec"]["queueName"] = "r"
+    own = {"resourceGroups": queue(gpus=8)[1]["spec"]["resourceGroups"]}
+    tree = [
+        {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
+        for name, spec in (("all", own), ("b", {"parentName": "all"}), ("c", {"parentName": "all"}))
+    ]
+    queues = [*queue(gpus=0, cohort="b"), *queue("r", gpus=0, cohort="c")[1:]]
+    (found,) = asked([going, waiting, *tree, *queues], workloads=["d/job-next-1a2b3"], changes=False)
+    assert found.waits_for == waits_for
+    assert "d/job-going-1a2b3 still holds quota" in found.why
 
 
 def evicted(name: str, reason: str, **status: Any) -> Manifest:

@@ -38,6 +38,13 @@ def with_pod_sets(cluster: Cluster, names: Collection[str], change: Callable[[Po
     return replace(cluster, workloads=_with(cluster.workloads, names, changed))
 
 
+def without_quota(cluster: Cluster, names: Collection[str]) -> Cluster:
+    """Returns a cluster in which some Workloads hold no quota."""
+    return replace(
+        cluster, workloads=_with(cluster.workloads, names, lambda each: replace(each, admission=None))
+    )
+
+
 def with_count(pod_set: PodSet, count: int) -> PodSet:
     """Returns a pod set with this number of pods."""
     return replace(pod_set, count=count, min_count=min(count, pod_set.min_count))

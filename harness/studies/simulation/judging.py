@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from harness.analysis.explanation.vocabulary import Figures
@@ -24,6 +24,7 @@ from harness.studies.simulation.answer import (
     Answer,
     Move,
 )
+from harness.studies.simulation.differences import without_quota, workload_of
 from harness.studies.simulation.instant import Instant, Life
 from harness.studies.simulation.words import Words, evicted_for_nobody
 
@@ -146,21 +147,42 @@ class Judge:
             return self._beside(life)
         figures, said = refusal
         waits_for = self._waits_for(figures, life)
-        if waits_for == QUOTA and (leaving := self._leaving_with(life.job)):
+        if waits_for == QUOTA and (leaving := self._leaving_with(life.job, figures.short)):
             hold = "holds" if len(leaving) == 1 else "hold"
             said += (
                 f"; {first_of(leaving, _NAMED)} still {hold} quota until the pods are gone, after an eviction"
             )
+            if self._afterwards.lives[life.job.id].admitted is not None:
+                waits_for = VICTIMS
         return waits_for, said
 
-    def _leaving_with(self, job: Job) -> list[str]:
-        """Returns the jobs of the same queue or cohort whose eviction began before, and that hold quota."""
+    def _leaving_with(self, job: Job, short: Collection[str]) -> list[str]:
+        """Returns the jobs of the same cohorts whose eviction began before, and that hold missing quota."""
         there = ((name, self._instant.lives.get(name)) for name in sorted(self._moment.leaving))
-        return [name for name, life in there if life is not None and self._pool(life.job) == self._pool(job)]
+        near = (name for name, life in there if life is not None and self._pool(life.job) == self._pool(job))
+        return [name for name in near if self._holds_any(name, short)]
+
+    def _holds_any(self, name: str, labels: Collection[str]) -> bool:
+        """Returns True if a Workload holds quota of one of these labels, which are `flavor/resource`."""
+        found = workload_of(self._moment.cluster, name)
+        sets = () if found is None or found.admission is None else found.admission.assignments
+        return any(f"{flavor}/{res}" in labels for each in sets for res, flavor in each.flavors.items())
 
     def _pool(self, job: Job) -> str | None:
-        queue = self._moment.cluster.cluster_queue_of(job.namespace, job.queue)
-        return None if queue is None else queue.cohort or f"queue {queue.name}"
+        """Returns the highest cohort of a job's queue or, without a cohort, the queue; None without both."""
+        cluster = self._moment.cluster
+        queue = cluster.cluster_queue_of(job.namespace, job.queue)
+        if queue is None or not queue.cohort:
+            return None if queue is None else f"queue {queue.name}"
+        name = queue.cohort
+        while parent := cluster.cohorts[name].parent:
+            name = parent
+        return name
+
+    @cached_property
+    def _afterwards(self) -> Instant:
+        """The same moment, as if the jobs that leave had released their quota."""
+        return self._moment.played(partial(without_quota, names=self._moment.leaving))
 
     def _checks(self, life: Life) -> Sequence[CheckState]:
         """Returns the admission checks for which a job waits while it keeps its quota, or that evict it."""
