@@ -32,6 +32,9 @@ SCHEMA = json.loads((files("harness.studies.simulation") / "schema.json").read_t
 
 Manifest = dict[str, Any]
 
+TARGET = {"type": "DeactivationTarget", "status": "True", "lastTransitionTime": ago(0)}
+"""The condition with which Kueue announces that it deactivates a Workload."""
+
 
 def template(gpus: int, **spec: Any) -> Manifest:
     """A pod template of one container."""
@@ -351,8 +354,9 @@ def test_a_waiting_workload_is_asked_about_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("field", "why"),
     [
-        ({"active": False}, "it is deactivated: its spec.active is false"),
-        ({"queueName": "none"}, "that wait in a LocalQueue that is not in the manifests: 1 ("),
+        ({"spec": {"active": False}}, "it is deactivated: its spec.active is false"),
+        ({"status": {"conditions": [TARGET]}}, "or its condition DeactivationTarget is True"),
+        ({"spec": {"queueName": "none"}}, "that wait in a LocalQueue that is not in the manifests: 1 ("),
     ],
 )
 def test_a_workload_that_takes_no_part_says_why(field: dict[str, Any], why: str) -> None:
@@ -362,7 +366,8 @@ def test_a_workload_that_takes_no_part_says_why(field: dict[str, Any], why: str)
     )
     for item in items:
         if item["metadata"]["name"] == "job-first-1a2b3":
-            item["spec"] |= field
+            for part, changed in field.items():
+                item[part] |= changed
     with pytest.raises(InputError) as error:
         asked(items, workloads=["d/job-first-1a2b3"])
     assert why in (error.value.hint or "")

@@ -94,7 +94,7 @@ class Workload(Value):
         created: when the Workload was created, in microseconds since 1970, or None.
         queue: the LocalQueue of the Workload.
         boost: the number in the priority-boost annotation, or 0.
-        active: False if the Workload has been deactivated.
+        active: False if the Workload has been deactivated, or if Kueue is about to deactivate it.
         reclaimable: the number of ended pods in each pod set that no longer need quota.
         grace_period: the longest grace period of the pods, in microseconds, or None.
         time_left: how long the Workload can stay admitted before Kueue deactivates it, in microseconds, or
@@ -190,6 +190,8 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
     status = fields.child("status")
     reference = spec.child("priorityClassRef")
     requeue = status.child("requeueState")
+    conditions = dict(_read_condition(item) for item in status.items("conditions"))
+    target = conditions.get("DeactivationTarget")
     return Workload(
         name=metadata.name,
         namespace=metadata.namespace,
@@ -199,10 +201,10 @@ def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workl
         priority=spec.integer("priority"),
         priority_class=reference.string("name") or spec.string("priorityClassName"),
         boost=_boost(more.raw("annotations")),
-        active=spec.boolean("active", True),
+        active=spec.boolean("active", True) and not (target is not None and target.status),
         pod_sets=_pod_sets(spec, known),
         admission=_read_admission(status.child("admission")) if "admission" in status else None,
-        conditions=frozen(dict(_read_condition(item) for item in status.items("conditions"))),
+        conditions=frozen(conditions),
         reclaimable=frozen(
             {item.string("name"): item.integer("count", least=0) for item in status.items("reclaimablePods")}
         ),
