@@ -109,7 +109,7 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
     for each in cluster.workloads:
         if each.key == key and not each.finished:
             if not each.takes_part:
-                return "it is deactivated: its spec.active is false, or its condition DeactivationTarget is True"
+                return "it is deactivated: spec.active is false, or its condition DeactivationTarget is True"
             if not by_queues:
                 return f"{policy} does not take over Workloads"
             if (lost := _lost(cluster, each)) is not None:

@@ -89,6 +89,27 @@ def test_by_quota_and_flavor_all_plugins_reject_the_same(
     assert len(table["utilization.of_demand", "cpu"]) == 1
 
 
+def test_a_topology_that_no_flavor_has_is_named(
+    write_trace: Write, cluster: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A level that the topology lacks, or any topology; and in both directions, as in Kueue."""
+    topology = {**flavor("t"), "kind": "Topology", "spec": {"levels": [{"nodeLabel": "rack"}]}}
+    where = cluster(
+        *(topology, flavor("f"), flavor("g", topologyName="t", nodeLabels={"kind": "g"})),
+        *(node("n", 8, {"kind": "g", "rack": "r"}), queue("a", {"g": 8}), queue("b", {"f": 8})),
+        queue("c", {"f": 0, "g": 8}),
+    )
+    rows = [{"queue": name, "topology_required": "block"} for name in "ab"]
+    trace = write_trace(*rows, {"queue": "c", "topology_required": None})
+    run = package.replay(trace, plugin="kueue-classic", cluster=where, output=tmp_path / "results")
+    told = run.decisions.filter(run.decisions["action"] == "reject")["reason"].to_list()
+    assert [each.partition("of cpu: ")[2] for each in told] == [
+        "g has no topology level block",
+        "f has no topology, but the job requests one",
+        "f gives at most 0 of cpu; g has a topology, but the job requests none",
+    ]
+
+
 def test_what_is_left_out_is_counted_and_the_rest_decides_as_before(
     harness: Harness, write_trace: Write, cluster: Callable[..., Path], tmp_path: Path
 ) -> None:

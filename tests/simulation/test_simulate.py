@@ -354,7 +354,7 @@ def test_a_waiting_workload_is_asked_about_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("field", "why"),
     [
-        ({"spec": {"active": False}}, "it is deactivated: its spec.active is false"),
+        ({"spec": {"active": False}}, "it is deactivated: spec.active is false"),
         ({"status": {"conditions": [TARGET]}}, "or its condition DeactivationTarget is True"),
         ({"spec": {"queueName": "none"}}, "that wait in a LocalQueue that is not in the manifests: 1 ("),
     ],

@@ -8,13 +8,20 @@ Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
-from harness.models.cluster import Cluster, ClusterQueue, Counting, ResourceGroup, TopologyRequest
+from harness.models.cluster import (
+    Cluster,
+    ClusterQueue,
+    Counting,
+    ResourceFlavor,
+    ResourceGroup,
+    TopologyRequest,
+)
 from harness.models.constraints import Constraints
 from harness.models.quota import QuotaTree
 from harness.policy import PodSet
@@ -191,24 +198,26 @@ class Suiting:
     def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
         """Returns True if a flavor of a resource group suits a pod set."""
         flavor = self._cluster.flavors.get(name)
-        if flavor is None:
-            return False
-        topology = self._cluster.topologies.get(flavor.topology) if self._places else None
-        request = pod_set.topology
-        if request is not None and request.explicit and self._places:
-            if topology is None:
-                # Resources that the pods themselves do not request can come from any flavor.
-                if not pod_set.requests.keys().isdisjoint(group.covered_resources):
-                    return False
-            elif not _levels(request) <= set(topology.levels):
-                return False
-        elif topology is not None and not self._implied:
+        if flavor is None or self.misplaced(pod_set, flavor, group.covered_resources):
             return False
         key = restrictions(pod_set)
         constraints = self._constraints.get(key)
         if constraints is None:
             constraints = self._constraints[key] = Constraints(pod_set)
         return constraints.allow(flavor, None if self._own_label_keys else self._label_keys(group))
+
+    def misplaced(self, pod_set: PodSet, flavor: ResourceFlavor, resources: Iterable[str]) -> str:
+        """Returns why the topology of a flavor does not suit a pod set that needs resources, or ""."""
+        topology = self._cluster.topologies.get(flavor.topology) if self._places else None
+        request = pod_set.topology
+        if request is None or not request.explicit or not self._places:
+            return "has a topology, but the job requests none" if topology and not self._implied else ""
+        if topology is None:
+            # Resources that the pods themselves do not request can come from any flavor.
+            any_flavor = pod_set.requests.keys().isdisjoint(resources)
+            return "" if any_flavor else "has no topology, but the job requests one"
+        missing = ", ".join(sorted(_levels(request).difference(topology.levels)))
+        return f"has no topology level {missing}" if missing else ""
 
     def _label_keys(self, group: ResourceGroup) -> Container[str]:
         """Returns the label keys of all flavors in a resource group (before PR 12449)."""

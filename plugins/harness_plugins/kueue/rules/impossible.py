@@ -17,7 +17,7 @@ from harness.models.never import Part, by_quota, no_queue, parts_of, short, unco
 from harness_plugins.kueue.rules.changes import why_inactive
 from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import counting_of, requests_of
+from harness_plugins.kueue.rules.flavor_offers import Suiting, counting_of, requests_of
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cache import Cache
 
@@ -55,6 +55,7 @@ class Impossible:
         self._cluster = cluster
         self._cache = cache
         self.asking = asking_of(cluster, gates)
+        self._gates = gates
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
@@ -82,12 +83,14 @@ class Impossible:
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
+        suiting = Suiting(queue, self._cluster, self._gates)
         total: Counter[str] = Counter()
         parts: list[list[Part]] = []
         for pod_set, requests in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True):
             count = pod_set.min_count if self._partial else pod_set.count
             wanted = {resource: amount * count for resource, amount in requests.items()}
-            parts.append([*parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)])
+            of_pod_set = parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)
+            parts.append([self._placed(pod_set, part, suiting) for part in of_pod_set])
             total.update(wanted)
         every = [*chain.from_iterable(parts)]
         why = uncovered(queue, total)
@@ -98,6 +101,16 @@ class Impossible:
             return Verdict(by_quota(queue.name, why), waits=True)
         why = self._fits_no_node(job, parts)
         return Verdict(Never("nodes", why), waits=False) if why else None
+
+    def _placed(self, pod_set: PodSet, part: Part, suiting: Suiting) -> Part:
+        """Returns a part of a request, with flavors whose topology does not suit the pods as misfits."""
+        flavors = self._cluster.flavors
+        misfits = part.misfits.items()
+        return part._replace(
+            misfits={
+                name: why or suiting.misplaced(pod_set, flavors[name], part.asked) for name, why in misfits
+            }
+        )
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
         """Returns why a queue does not admit this job, or any job, or "" if the queue could admit it."""
