@@ -177,6 +177,8 @@ class ClusterQueue(Value):
         stop_policy: the text `None`, `Hold` or `HoldAndDrain`.
         by_usage: whether jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job with reserved quota starts.
+        inactive: why Kueue keeps the queue inactive because of its admission checks, as its status says, or
+            "".
     """
 
     name: str
@@ -190,6 +192,7 @@ class ClusterQueue(Value):
     stop_policy: str = "None"
     by_usage: bool = field(default=False, metadata=NEWER)
     checks: tuple[AdmissionCheck, ...] = field(default=(), metadata=NEWER)
+    inactive: str = field(default="", metadata=NEWER)
 
 
 @fixed()

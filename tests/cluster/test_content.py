@@ -128,7 +128,7 @@ def test_everything_that_a_cluster_models_is_in_its_content() -> None:
     """A field that is added to the model of a queue, or a kind that is added to the cluster, is told."""
     changed = {
         "cohort": "c", "weight": 2, "queueing_strategy": "StrictFIFO", "namespace_selector": None,
-        "stop_policy": "Hold", "by_usage": True,
+        "stop_policy": "Hold", "by_usage": True, "inactive": "by a check",
         "checks": (AdmissionCheck("a"), AdmissionCheck("b", ("f", "g"))),
     }  # fmt: skip
     nested = {"name", "resource_groups", "preemption", "fungibility"}

@@ -414,6 +414,26 @@ def test_local_queue_needs_its_cluster_queue() -> None:
     assert cluster.cluster_queue_of("team", "a") is None
 
 
+@pytest.mark.parametrize(
+    ("selector", "told"),
+    [
+        ({}, False),
+        ({"matchLabels": {"kubernetes.io/metadata.name": "team"}}, False),
+        ({"matchLabels": {"x": "y"}}, True),
+        ({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}, True),
+    ],
+)
+def test_labels_of_a_namespace_without_a_manifest_are_unknown(selector: dict[str, Any], told: bool) -> None:
+    """Where a ClusterQueue selects by them; the name is known of every namespace."""
+    manifests = [FLAVOR, queue("q", namespaceSelector=selector), local_queue("a", "team", "q")]
+    warnings = cluster_from(manifests, "test").warnings
+    assert [each.startswith("LocalQueue team/a: ClusterQueue q selects namespaces") for each in warnings] == (
+        [True] if told else []
+    )
+    team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    assert cluster_from([*manifests, team], "test").warnings == ()
+
+
 def test_local_queues_of_one_name_differ_by_namespace() -> None:
     """Namespace and name together are the key; without one it is `default`."""
     twice = [

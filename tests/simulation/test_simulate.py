@@ -147,6 +147,27 @@ def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> Non
     assert found.why.endswith(f"; {name} is inactive: its stopPolicy is {policy}")
 
 
+@pytest.mark.parametrize(("reason", "status"), [("AdmissionCheckNotFound", "False"), ("Ready", "True")])
+def test_a_queue_that_kueue_keeps_inactive_is_waited_for(reason: str, status: str) -> None:
+    """For its admission checks, of which only its status tells; without any, this status is out of date."""
+    checks = {"admissionChecks": [{"name": "c"}]}
+    items = dump(admissionChecksStrategy=checks)
+    (cluster_queue,) = (each for each in items if each["kind"] == "ClusterQueue")
+    told = "Can't admit new workloads: references missing AdmissionCheck(s): c."
+    active = {"type": "Active", "status": status, "reason": reason, "message": told}
+    cluster_queue["status"] = {"conditions": [active]}
+    (found,) = asked(items, job(1))
+    if status == "True":
+        assert outcome(found) == ("starts", "")
+        return
+    assert outcome(found) == ("waits", "checks")
+    assert found.why.endswith(f"; ClusterQueue q is inactive: {told[:-1]}")
+    assert found.changes == []
+    del cluster_queue["spec"]["admissionChecksStrategy"]
+    (found,) = asked(items, job(1))
+    assert outcome(found) == ("starts", "")
+
+
 def test_who_waits_for_quota_is_told_who_must_leave_already() -> None:
     """Its eviction began before the dump, so the scheduler preempts nobody, and more quota is not needed."""
     going = workload("going", 8, held=2)

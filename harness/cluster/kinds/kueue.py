@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from harness.cluster.draft import Draft, read_metadata
-from harness.cluster.kinds.selectors import read_selector, read_taints, read_toleration
+from harness.cluster.kinds.selectors import LabelSelector, read_selector, read_taints, read_toleration
 from harness.cluster.model import (
+    NAMESPACE_NAME,
     AdmissionCheck,
     ClusterQueue,
     Cohort,
@@ -61,6 +62,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
     first_beta = fields.string("apiVersion").endswith("/v1beta1")
     cohort = _spelled(spec, "cohort", "cohortName", first=first_beta)
     selector = spec.child("namespaceSelector")
+    checks = _checks(spec)
     queue = ClusterQueue(
         name,
         cohort,
@@ -72,9 +74,19 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
         _fungibility(spec.child("flavorFungibility"), first_beta=first_beta),
         _stop_policy(fields),
         "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
-        _checks(spec),
+        checks,
+        _inactive(fields.child("status")) if checks else "",
     )
     draft.cluster_queues.add(name, queue, fields)
+
+
+def _inactive(status: Fields) -> str:
+    """Returns what a queue's status says if admission checks keep the queue inactive, or ""."""
+    for item in status.items("conditions"):
+        reason, state = item.string("reason"), (item.string("type"), item.string("status"))
+        if state == ("Active", "False") and ("AdmissionCheck" in reason or "MultiKueue" in reason):
+            return item.string("message").rstrip(".") or reason
+    return ""
 
 
 def _stop_policy(fields: Fields) -> str:
@@ -262,12 +274,17 @@ def _flavor_resources(
 def check_kueue(draft: Draft) -> None:
     """Check rules that concern several objects of Kueue, such as a ClusterQueue that names a flavor."""
     for key, local in draft.local_queues.items():
-        if local.cluster_queue and local.cluster_queue not in draft.cluster_queues:
-            draft.warnings.add(
-                "LocalQueue",
-                "/".join(key),
-                f"there is no ClusterQueue {local.cluster_queue}, so Kueue admits no workload of this queue",
+        name, what = local.cluster_queue, ""
+        leads_to = draft.cluster_queues.get(name)
+        if leads_to is None:
+            what = f"there is no ClusterQueue {name}, so Kueue admits no workload of this queue"
+        elif local.namespace not in draft.namespaces and _selects_labels(leads_to):
+            what = (
+                f"ClusterQueue {name} selects namespaces by labels, but no manifest describes this "
+                "namespace; add what kubectl get namespaces -o yaml prints"
             )
+        if what and name:
+            draft.warnings.add("LocalQueue", "/".join(key), what)
     for queue in draft.cluster_queues.values():
         for group in queue.resource_groups:
             for quotas in group.flavors:
@@ -277,6 +294,8 @@ def check_kueue(draft: Draft) -> None:
                         queue.name,
                         f"there is no ResourceFlavor {quotas.flavor}, so Kueue keeps the queue inactive",
                     )
+        if queue.inactive:
+            draft.warnings.add("ClusterQueue", queue.name, f"its status says: {queue.inactive}")
         if queue.by_usage and not any(found.admission for found in draft.kueue_configurations):
             draft.warnings.add(
                 "ClusterQueue",
@@ -293,6 +312,13 @@ def check_kueue(draft: Draft) -> None:
                 f"for jobs, the value {kueue_class.value} of this class applies",
             )
     _check_ancestors(draft)
+
+
+def _selects_labels(queue: ClusterQueue) -> bool:
+    """Returns True if a queue selects namespaces by labels, apart from the label with their name."""
+    selector = queue.namespace_selector or LabelSelector()
+    keys = {*selector.match_labels, *(each.key for each in selector.match_expressions)}
+    return bool(keys - {NAMESPACE_NAME})
 
 
 def _check_ancestors(draft: Draft) -> None:

@@ -185,7 +185,7 @@ def why_inactive(cluster: Cluster, queue: str, job: Job) -> str:
     for quotas in (quotas for group in spec.resource_groups for quotas in group.flavors):
         if quotas.flavor not in cluster.flavors:
             return f"ClusterQueue {queue} is inactive: there is no ResourceFlavor {quotas.flavor}"
-    return ""
+    return f"ClusterQueue {queue} is inactive: {spec.inactive}" if spec.inactive else ""
 
 
 @final

@@ -59,7 +59,8 @@ class Cache:
         for number, (name, spec) in enumerate(cluster.cluster_queues.items()):
             node = tree.queues[name]
             flavors = (quotas.flavor for group in spec.resource_groups for quotas in group.flavors)
-            usable = spec.stop_policy == "None" and all(flavor in cluster.flavors for flavor in flavors)
+            active = spec.stop_policy == "None" and not spec.inactive
+            usable = active and all(flavor in cluster.flavors for flavor in flavors)
             known = None if before is None else before.queues.get(name)
             queue = known or ClusterQueueState(name)
             holders = Holders(queue) if known is None or before is None else before.holders[known.node]
