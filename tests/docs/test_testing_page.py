@@ -1,7 +1,11 @@
-"""The tests of docs/testing-policies.md pass, and its tables have the names of the kit."""
+"""The tests of docs/testing-policies.md pass, and its tables have the names of the kit.
+
+The guide for plugins, whose policy they test, lists every method of a policy as it is called.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -13,6 +17,7 @@ from doc_pages import ROOT
 from small_clusters import queues
 
 import harness.testing
+from harness.policy import Policy
 from harness.testing.checks import RULES
 
 PAGE = (ROOT / "docs" / "testing-policies.md").read_text(encoding="utf-8")
@@ -43,3 +48,11 @@ def test_the_page_has_every_name_of_the_kit() -> None:
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
     assert set(harness.testing.__all__) - {"JobRow", "Row", "Stint"} <= named
     assert set(RULES) <= named
+
+
+def test_the_guide_lists_every_call_as_the_engine_makes_it() -> None:
+    """With all arguments: authors copy them."""
+    table = GUIDE.split("\n| call | meaning |\n")[1].split("\n\n")[0]
+    calls = set(re.findall(r"`(\w+\([\w, ]+\))`", inspect.getdoc(Policy) or ""))
+    assert len(calls) > 5
+    assert calls <= set(re.findall(r"`(\w+\([\w, ]+\))`", table))
