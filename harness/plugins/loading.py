@@ -38,6 +38,8 @@ Installed: TypeAlias = "list[tuple[EntryPoint, str, str]]"
 
 _SETTLED = 10**10  # ns; a distribution that is just being installed may be incomplete
 
+_LINES = 3  # of the reason why a plugin doesn't load; pluggy names an unknown argument in its last line
+
 _found: dict[tuple[object, ...], Installed] = {}
 """Maps the import folders, and their state when they were last read, to the entry points in them."""
 
@@ -261,7 +263,7 @@ def _fails_alone(error: BaseException) -> bool:
 
 def _reason(error: BaseException) -> str:
     text = error.message if isinstance(error, RegistrationError) else told(error)
-    return text.splitlines()[0]
+    return "; ".join(text.splitlines()[:_LINES])
 
 
 def installed(group: str) -> Installed:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 
-from harness.base.errors import OptionError, PluginError, RegistrationError
+from harness.base.errors import OptionError, PluginError, RegistrationError, blamed_on
 from harness.base.names import RULE, is_name
 from harness.base.options import Option, declared_options, policy_options
 from harness.base.values import Value, fixed
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from harness.cluster.model import Cluster
@@ -259,11 +260,25 @@ class PolicySpec(Spec):
 
     def admits_by_queues(self, cluster: Cluster) -> bool:
         """Returns True if the queue of every job must lead to a ClusterQueue of the cluster."""
-        return self.by_queues is not None and self.by_queues(cluster)
+        return self._asks("by_queues", self.by_queues, cluster)
 
     def admits_by_elastic_quotas(self, cluster: Cluster) -> bool:
         """Returns True if jobs count against the elastic quotas of a cluster that also has ClusterQueues."""
-        return self.by_elastic_quotas is not None and self.by_elastic_quotas(cluster)
+        return self._asks("by_elastic_quotas", self.by_elastic_quotas, cluster)
+
+    @property
+    def of_plugin(self) -> str:
+        """The policy and its plugin, as messages name them."""
+        of = f" of plugin {self.owner!r}" if self.owner else ""
+        return f"policy {self.name!r}{of}"
+
+    def failing(self, function: str) -> AbstractContextManager[None]:
+        """Returns a context in which an error of one of the policy's functions names the policy."""
+        return blamed_on(f"{self.of_plugin} failed in its function {function}")
+
+    def _asks(self, name: str, function: Callable[[Cluster], bool] | None, cluster: Cluster) -> bool:
+        with self.failing(name):
+            return function is not None and function(cluster)
 
 
 @fixed()

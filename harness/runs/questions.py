@@ -8,11 +8,10 @@ and its plugin.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from harness.base.arguments import about
-from harness.base.errors import PluginError, blamed_on
+from harness.base.errors import PluginError
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster
@@ -36,7 +35,7 @@ def running_jobs(policy: PolicySpec, cluster: Cluster, at: int) -> Sequence[Arri
     """
     if policy.running is None:
         return ()
-    with _named(policy, "running"):
+    with policy.failing("running"):
         found = list(policy.running(cluster, at))
     for each in found:
         if not _is_arrival(each):
@@ -93,13 +92,13 @@ def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) 
     """
     if policy.never is None:
         return None
-    with _named(policy, "never"):
+    with policy.failing("never"):
         possible = policy.never(cluster, options)
     if not callable(possible):
         raise _wrong(policy, "never", possible, "a function of a job")
 
     def asked(job: Job) -> Never | None:
-        with _named(policy, "never"):
+        with policy.failing("never"):
             answer: object = possible(job)
         if answer is None or (isinstance(answer, Never) and all(isinstance(each, str) for each in answer)):
             return answer
@@ -117,7 +116,7 @@ def _sentences(
 ) -> list[str]:
     if ask is None:
         return []
-    with _named(policy, function):
+    with policy.failing(function):
         answer: object = ask(cluster, options)
         if isinstance(answer, Iterable) and not isinstance(answer, str):
             answer = list(answer)
@@ -133,16 +132,7 @@ def _is_arrival(value: object) -> bool:
     return isinstance(value, tuple) and len(value) >= 3 and isinstance(value[0], Job)
 
 
-def _named(policy: PolicySpec, function: str) -> AbstractContextManager[None]:
-    return blamed_on(f"{_called(policy)} failed in its function {function}")
-
-
 def _wrong(policy: PolicySpec, function: str, answer: object, wanted: str) -> PluginError:
     return PluginError(
-        f"{_called(policy)}: its function '{function}' must return {wanted}, not {about(answer)}"
+        f"{policy.of_plugin}: its function '{function}' must return {wanted}, not {about(answer)}"
     )
-
-
-def _called(policy: PolicySpec) -> str:
-    of = f" of plugin {policy.owner!r}" if policy.owner else ""
-    return f"policy {policy.name!r}{of}"

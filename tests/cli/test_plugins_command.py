@@ -68,6 +68,10 @@ def test_json_holds_every_plugin_and_option(harness: Callable, install: Callable
             "import harness\n@harness.hookimpl\ndef harness_register_polices(register): pass",
             "harness_register_polices",
         ),
+        (
+            "import harness\n@harness.hookimpl\ndef harness_register_policies(register, cli): pass",
+            "Argument(s) {'cli'} are declared in the hookimpl but can not be found in the hookspec",
+        ),
     ],
 )
 def test_a_broken_plugin_is_listed_and_harms_nobody(

@@ -63,6 +63,8 @@ def with_policy(**how: Any) -> Plugins:
         ),
         ({"assumes": raising}, " failed in its function assumes: ValueError: boom"),
         ({"assumes": lambda *_: [5]}, ": its function 'assumes' must return several strings.* type int"),
+        ({"by_queues": raising}, " failed in its function by_queues: ValueError: boom"),
+        ({"by_elastic_quotas": raising}, " failed in its function by_elastic_quotas: ValueError: boom"),
         ({"running": raising}, " failed in its function running: ValueError: boom"),
         (
             {"running": lambda *_: 5},
