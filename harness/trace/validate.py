@@ -14,6 +14,8 @@ from harness.base.errors import Fault
 from harness.base.json_text import parse_json
 from harness.base.text import counted
 from harness.base.units import INT64_MAX, LONGEST
+from harness.cluster.kinds.pod_reading import read_pod_spec
+from harness.cluster.yaml.fields import Fields
 from harness.trace.job_rows import ROW, differs, distinct, filled, job_rows, pods_of, total_of
 from harness.trace.rules import Rule, breaches, shown
 from harness.trace.schema import (
@@ -150,19 +152,13 @@ def _pod_rules(frame: pl.DataFrame) -> Iterator[Rule]:
 def _documents(frame: pl.DataFrame) -> list[Fault]:
     """Checks the columns with JSON and the columns with labels. Each distinct value is checked only once."""
     rules: list[Rule] = []
-    for name, wanted in _DOCUMENTS.items():
+    for name in _DOCUMENTS:
         if name in frame.columns:
-            distinct = frame[name].drop_nulls().unique(maintain_order=True).to_list()
-            wrong = [text for text in distinct if not _is_json(text, wanted)]
-            kind = "list" if wanted is list else "object"
-            if wrong:
-                rules.append(Rule(name, pl.col(name).is_in(wrong), f"is not a JSON {kind}"))
-            if name == "pod_template":
-                by_fault: dict[str, list[str]] = {}
-                for text in distinct:
-                    if text not in wrong and (fault := wrong_annotations(text)):
-                        by_fault.setdefault(fault, []).append(text)
-                rules += [Rule(name, pl.col(name).is_in(texts), fault) for fault, texts in by_fault.items()]
+            by_fault: dict[str, list[str]] = {}
+            for text in frame[name].drop_nulls().unique(maintain_order=True):
+                if fault := _wrong(name, text):
+                    by_fault.setdefault(fault, []).append(text)
+            rules += [Rule(name, pl.col(name).is_in(texts), fault) for fault, texts in by_fault.items()]
     for name in frame.columns:
         column = column_of(name)
         if column is not None and column.kind is Kind.MAP:
@@ -174,11 +170,20 @@ def _documents(frame: pl.DataFrame) -> list[Fault]:
     return breaches(frame, rules)
 
 
-def _is_json(text: str, wanted: type) -> bool:
+def _wrong(name: str, text: str) -> str:
+    """Returns a description of the first fault of a document, or "" if there is none."""
     try:
-        return isinstance(parse_json(text), wanted)
+        value = parse_json(text)
     except ValueError:
-        return False
+        value = None
+    if not isinstance(value, _DOCUMENTS[name]):
+        return f"is not a JSON {'list' if name == 'tolerations' else 'object'}"
+    if name == "pod_template" and (fault := wrong_annotations(text)):
+        return fault
+    faults: list[Fault] = []
+    fields = Fields(value if name == "pod_template" else {name: value}, "", faults)
+    read_pod_spec(fields.child("spec") if "spec" in fields else fields, DEFAULT_NAMESPACE, {})
+    return f"is not valid in a Pod: {faults[0]}" if faults else ""
 
 
 def _jobs(frame: pl.DataFrame) -> list[Fault]:

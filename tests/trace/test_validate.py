@@ -218,6 +218,27 @@ def test_a_trace_without_jobs_is_refused() -> None:
         ({"tolerations": "{}"}, "row 2 (job 'j1'), tolerations: '{}' is not a JSON list"),
         ({"affinity": "[]"}, "row 2 (job 'j1'), affinity: '[]' is not a JSON object"),
         ({"pod_template": "{"}, "row 2 (job 'j1'), pod_template: '{' is not a JSON object"),
+        (
+            {"tolerations": '[{"kee":"a"}]'},
+            (
+                "row 2 (job 'j1'), tolerations: '[{\"kee\":\"a\"}]' is not valid in a Pod: "
+                "tolerations[0].operator: must be Exists when the key is empty"
+            ),
+        ),
+        (
+            {"affinity": '{"nodeAffinity":5}'},
+            (
+                "row 2 (job 'j1'), affinity: '{\"nodeAffinity\":5}' is not valid in a Pod: "
+                "affinity.nodeAffinity: must be a mapping of names to values, not 5"
+            ),
+        ),
+        (
+            {"pod_template": '{"spec":{"nodeSelector":[]}}'},
+            (
+                "row 2 (job 'j1'), pod_template: '{\"spec\":{\"nodeSelector\":[]}}' is not valid in a Pod: "
+                "spec.nodeSelector: must be a mapping of names to values, not []"
+            ),
+        ),
         ({"topology_required": ""}, "row 2 (job 'j1'), topology_required: is empty"),
         (
             {"topology_required": "rack", "topology_preferred": "block"},
