@@ -179,16 +179,23 @@ def test_more_than_the_cluster_has_is_measured_and_said(tmp_path: Path) -> None:
     )
 
 
-def test_a_trace_without_a_record_and_scaled_arrivals_are_refused(tmp_path: Path) -> None:
+def test_a_trace_without_a_record_and_scaled_arrivals_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`trace check` finds wrong cells, too; dates are wrong in a trace of durations."""
     path = trace(tmp_path / "t.parquet", [{"recorded_start": None, "recorded_end": None}])
     with pytest.raises(TraceError, match="a replay of the recorded runs needs them"):
         harness.replay(path, plugin="recorded", cluster=pool(cpu=1), output=tmp_path)
     rows: list[dict[str, Any]] = [{"recorded_start": 1, "recorded_end": 2}]
     with pytest.raises(OptionError, match="arrivals cannot be scaled"):
         played(tmp_path, rows, scale_arrivals=2)
-    for cell in ("x", "[]", "[1]", '[{"end": 1}]', '[{"start": "soon"}]', '{"start": 1}', '[{"start": 1.5}]'):
+    dates = '[{"start": "2026-10-01T00:00:00", "end": "2026-10-01T01:00:00"}]'
+    wrong = ("[]", "[1]", '[{"end": 1}]', '[{"start": "soon"}]', '{"start": 1}', '[{"start": 1.5}]', dates)
+    for cell in ("x", *wrong):
         with pytest.raises(TraceError, match=r"row 1, job j0: .* is not a list of runs"):
             played(tmp_path, [{**rows[0], "recorded_runs": cell}])
+        assert called(["trace", "check", str(tmp_path / "t.parquet")]) == 2
+        assert "row 1, job j0: " in capsys.readouterr().err
 
 
 CASES = [("kueue-classic", False), ("fairsharing", False), ("kueue-classic", True)]

@@ -62,8 +62,9 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
     """
     from harness.runs.impossible import verdicts
     from harness.trace.homes import map_hint
-    from harness.trace.job_rows import count_jobs
+    from harness.trace.job_rows import count_jobs, job_rows
     from harness.trace.misnamed import sentences
+    from harness.trace.recorded import faults_of_runs
 
     unfit: tuple[str, ...] = ()
     hint = None
@@ -87,8 +88,9 @@ def checked(read: Callable[[Cluster | None], Trace], cluster: Cluster | None, pl
     told = [line for each in said for line in each.told(jobs)]
     always = frozenset[str].intersection(*(each.jobs for each in said)) if said else frozenset()
     faults = [f"{trace.path}: {line}" for line in told] if always else []
+    of_runs = [f"{trace.path}: {fault}" for fault in faults_of_runs(trace, job_rows(trace.frame))]
     return Checked(
-        (*unfit, *faults),
+        (*unfit, *of_runs, *faults),
         hint,
         (*remarks, *([] if faults else told)),
         jobs,

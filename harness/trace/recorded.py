@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 START, END, RUNS, STATE = "recorded_start", "recorded_end", "recorded_runs", "recorded_state"
 
+_WRONG = (ValueError, TypeError, KeyError, OverflowError)  # if a cell is not a list of runs
 _PREEMPTED = "preempted"  # the state, in lower case, that Slurm and Kueue use for a preempted run
 
 _UNSTARTED = "never started, or the record does not say when, so they wait until the end"
@@ -90,8 +91,9 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
             a list of runs.
     """
     check_recorded(trace)
+    if faults := faults_of_runs(trace, jobs):
+        raise TraceError(str(trace.path), faults)
     said: Counter[str] = Counter()
-    faults: list[Fault] = []
     runs: list[tuple[RecordedRun, ...]] = []
     rows = zip(
         submit.to_list(),
@@ -101,22 +103,29 @@ def record_of(trace: Trace, jobs: pl.DataFrame, submit: pl.Series) -> Record:
         jobs[STATE].to_list() if STATE in jobs.columns else repeat(None),
         strict=False,
     )
-    for place, (arrival, start, end, texts, state) in enumerate(rows):
-        if texts is None:
-            spans = [] if start is None else [_Span(start, end, str(state or ""), preempted=False)]
+    for arrival, start, end, texts, state in rows:
+        if texts is not None:
+            spans = list(_read(texts, trace))
         else:
-            try:
-                spans = list(_read(texts, trace))
-            except (ValueError, TypeError, KeyError, OverflowError):
-                where = f"column {RUNS}, row {jobs[ROW][place] + 1}, job {jobs['job_id'][place]}"
-                faults.append(Fault(where, f"{str(texts)[:60]!r} is not a list of runs with start and end"))
-                continue
+            spans = [] if start is None else [_Span(start, end, str(state or ""), preempted=False)]
         played, changed = _played(spans, arrival)
         runs.append(tuple(played))
         said.update(changed)
-    if faults:
-        raise TraceError(str(trace.path), faults)
     return Record(runs, tuple(f"{counted(said[each], 'job')} {each}" for each in _ORDER if said[each]))
+
+
+def faults_of_runs(trace: Trace, jobs: pl.DataFrame) -> list[Fault]:
+    """Returns a fault for each cell of `recorded_runs` that is not a list of runs with the trace's times."""
+    faults: list[Fault] = []
+    cells = jobs.select(ROW, "job_id", RUNS).drop_nulls(RUNS) if RUNS in jobs.columns else jobs.head(0)
+    for row, job, text in cells.iter_rows():
+        try:
+            list(_read(text, trace))
+        except _WRONG:
+            wanted = "dates" if trace.kind == "timestamp" else "whole numbers of microseconds"
+            what = f"{str(text)[:60]!r} is not a list of runs whose start and end are {wanted}"
+            faults.append(Fault(f"column {RUNS}, row {row + 1}, job {job}", what))
+    return faults
 
 
 def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
@@ -129,7 +138,7 @@ def runs_of(trace: Trace, jobs: pl.DataFrame) -> pl.DataFrame:
     for place, text in enumerate(several[RUNS]):
         try:
             spans = [(span.start + trace.origin, span.end) for span in _read(text, trace)]
-        except (ValueError, TypeError, KeyError, OverflowError):
+        except _WRONG:
             continue
         places += [place] * len(spans)
         times += [(start, None if end is None else end + trace.origin) for start, end in spans]
@@ -179,7 +188,7 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
     """Yields the runs of a cell.
 
     Raises:
-        ValueError, TypeError, KeyError: the cell has another form.
+        ValueError, TypeError, KeyError, OverflowError: the cell has another form.
     """
     runs = json.loads(text)
     if not isinstance(runs, list) or not runs:
@@ -196,11 +205,11 @@ def _read(text: str, trace: Trace) -> Iterator[_Span]:
 def _time(value: object, trace: Trace) -> int | None:
     if value is None:
         return None
-    if type(value) is int:
+    if trace.kind == "duration" and type(value) is int:
         return value - trace.origin
-    if not isinstance(value, str):
-        raise TypeError
-    return since_1970(datetime.fromisoformat(value)) - trace.origin
+    if trace.kind == "timestamp" and isinstance(value, str):
+        return since_1970(datetime.fromisoformat(value)) - trace.origin
+    raise TypeError
 
 
 def runs_text(runs: Iterable[Mapping[str, Any]]) -> str:
