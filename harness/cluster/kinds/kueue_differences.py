@@ -138,6 +138,10 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
             "There is no flavorFungibility.preference, so a flavor that fits is always preferred.",
         ),
         "skips_admin_access": (13642, "A workload that claims devices with adminAccess is not admitted."),
+        "spares_first_backoff": (
+            7147,
+            "With waitForPodsReady, backoffMaxSeconds also limits the first backoff, and 0 means no backoff.",
+        ),
         "sticky_preemptors": (
             7157,
             "A job of higher priority overtakes a head that waits for its preemptions.",

@@ -145,6 +145,7 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "preference_is_named": "16.2=+",
         "preference_is_read": "15=+",
         "skips_admin_access": "20=+",
+        "spares_first_backoff": "15=+",
         "sticky_preemptors": "13.6=+ 14=- 14.1=+",
         "takes_device_constraints": "18.2=+",
         "takes_device_selectors": "18=+",

@@ -262,7 +262,10 @@ def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | N
 
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
     on = configuration.pods_ready_given or gates.rules.waits_for_pods
-    return configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
+    found = configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
+    if found is not None and not gates.rules.spares_first_backoff:
+        return replace(found, backoff_base=min(found.backoff_base, found.backoff_max))
+    return found
 
 
 def _binder(cluster: Cluster) -> Binder | None:

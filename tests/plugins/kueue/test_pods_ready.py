@@ -194,7 +194,13 @@ def test_a_loss_has_no_consequence_by_itself_where_recovery_has_no_timeout() -> 
 
 @pytest.mark.parametrize(
     ("base", "most", "waits"),
-    [(60, 3600, [60, 120, 240, 480]), (20, 5, [20, 5, 5]), (10, 25, [10, 20, 25, 25]), (0, 5, [0, 0])],
+    [
+        (60, 3600, [60, 120, 240, 480]),
+        (20, 5, [20, 5, 5]),
+        (10, 25, [10, 20, 25, 25]),
+        (0, 5, [0, 0]),
+        (5, 0, [5, 10, 20]),
+    ],
 )
 def test_the_backoff_doubles_up_to_its_maximum_which_does_not_hold_for_the_first(
     base: int, most: int, waits: list[int]
@@ -202,7 +208,23 @@ def test_the_backoff_doubles_up_to_its_maximum_which_does_not_hold_for_the_first
     """wait(1) = base, wait(n) = min(base * 2^(n-1), max)."""
     settings = WaitForPodsReady(backoff_base=base * SECOND, backoff_max=most * SECOND)
     assert [backoff(settings, count + 1) // SECOND for count in range(len(waits))] == waits
-    assert backoff(settings, 10**6) <= most * SECOND
+    longest = most * SECOND or 2**62 // 1000  # half of Go's longest duration
+    assert backoff(settings, 10**6) <= longest
+
+
+@pytest.mark.parametrize(
+    ("release", "most", "back_at"), [("v0.14", 5, 15), ("v0.14", 0, 10), ("v0.15", 5, 30)]
+)
+def test_before_0_15_the_maximum_holds_for_every_backoff(release: str, most: int, back_at: int) -> None:
+    """There, 0 means no backoff. Since 0.15, a base of 20 s counts even beside a maximum of 5 s."""
+    found = happened(
+        Jobs().add("stuck", "q", 4, startup=None),
+        waiting(backoffMaxSeconds=most),
+        queue("q", cpu=4),
+        until=40,
+        kueueVersion=release,
+    )
+    assert lines(found)[1:3] == ["10 evict stuck: PodsReadyTimeout", f"{back_at} admit stuck"]
 
 
 def test_a_workload_that_times_out_too_often_is_given_up() -> None:

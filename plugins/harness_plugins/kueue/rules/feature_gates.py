@@ -51,6 +51,8 @@ class ReleaseRules:
         preference_is_read: `flavorFungibility.preference` exists (PR 7316).
         skips_admin_access: devices that are claimed with `adminAccess` need no quota. In earlier releases,
             such a claim prevented the admission of a workload (PR 13642).
+        spares_first_backoff: `backoffMaxSeconds` does not limit the first backoff, and 0 is no maximum. In
+            earlier releases, it limited every backoff (PR 7147).
         sticky_preemptors: a head that waits for its preemptions stays first in its queue (PR 7157).
         takes_device_constraints: claims can have `constraints` and `config` (PR 12451).
         takes_device_selectors: claims can select devices with expressions (PR 9742).
@@ -70,6 +72,7 @@ class ReleaseRules:
     preference_is_named: bool
     preference_is_read: bool
     skips_admin_access: bool
+    spares_first_backoff: bool
     sticky_preemptors: bool
     takes_device_constraints: bool
     takes_device_selectors: bool

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from sys import maxsize
 from typing import NamedTuple, final
 
-from harness.base.units import SECOND, format_duration
+from harness.base.units import INT64_MAX, SECOND, format_duration
 from harness.models.cluster import WaitForPodsReady
 from harness_plugins.kueue.state.workload import Workload
 
@@ -20,6 +20,9 @@ WAITING = "Waiting"
 """The reason why a workload that fits is not admitted while other workloads are not ready."""
 DEACTIVATED = "DeactivatedDueToRequeuingLimitExceeded"
 FOR_START, FOR_RECOVERY = "WaitForStart", "WaitForRecovery"
+
+_LONGEST = INT64_MAX // 2000
+"""The longest backoff without a maximum, in microseconds. It is half of Go's longest duration."""
 
 
 @final
@@ -301,12 +304,13 @@ def backoff(settings: WaitForPodsReady, count: int) -> int:
     """Returns how long a workload stays out of its queue after `count` timeouts, in microseconds.
 
     The first backoff equals the base, even if the base exceeds the maximum. Each later backoff is twice as
-    long as the one before, up to the maximum. Kueue also adds a random time of up to 1/10000 of the backoff.
-    As times are whole seconds, the model ignores this time. It matters only if it is at least a second.
+    long as the one before, up to the maximum. A maximum of 0 is no maximum. Kueue also adds a random time of
+    up to 1/10000 of the backoff. As times are whole seconds, the model ignores this time. It matters only if
+    it is at least a second.
     """
     if count == 1 or not settings.backoff_base:
         return settings.backoff_base
-    return min(settings.backoff_base << min(count - 1, 64), settings.backoff_max)
+    return min(settings.backoff_base << min(count - 1, 64), settings.backoff_max or _LONGEST)
 
 
 def whole_seconds(time: int) -> int:
