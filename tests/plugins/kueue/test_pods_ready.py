@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, node, queue, quota
+from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, flavor, node, queue, quota
 
 from harness.base.units import SECOND
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
@@ -16,6 +16,7 @@ from harness_plugins.kueue.rules.wait_for_pods_ready import (
     TimedOut,
     backoff,
 )
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
 WITHIN = {"withinClusterQueue": "LowerPriority"}
@@ -160,7 +161,9 @@ def test_pods_that_ended_count_as_ready() -> None:
 
 def workload(name: str = "w") -> Workload:
     """A workload without a past."""
-    return Workload(name, name, 0, 0)
+    found = Workload(name, name, 0, 0)
+    found.cluster_queue = ClusterQueueState("q")
+    return found
 
 
 def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
@@ -467,3 +470,17 @@ def test_quotas_add_up_again_after_cycles_that_stood_still() -> None:
     assert found.lines("admit")[-1] == "900 admit whole"
     states = [row.state for row in found.decisions.jobs.values()]
     assert (states.count("finished"), states.count("rejected")) == (7, 6)
+
+
+def test_readiness_lets_the_queue_begin_with_its_first_flavor_again() -> None:
+    """`late` was skipped after it had tried f1. Then `early`, of its queue, became ready, and f1 has room."""
+    jobs = Jobs().add("ends", "b", 4, seconds=8).add("early", "a", 1, startup=10)
+    jobs.add("high", "b", 4, at=1, priority=1).add("late", "a", 4, at=1)
+    queues = [
+        queue("a", flavors={"f1": {"cpu": 4}, "f2": {"cpu": 4}}),
+        queue("b", flavors={"f1": {"cpu": 5}}),
+    ]
+    gates = {"featureGates": "FlavorFungibilityPreserveScanProgress=false"}
+    found = happened(jobs, waiting("60s", block=True), flavor("f1"), flavor("f2"), *queues, **gates)
+    assert found.lines("admit") == ["0 admit ends", "0 admit early", "10 admit high", "10 admit late"]
+    assert found.flavors("late") == ["f1"]

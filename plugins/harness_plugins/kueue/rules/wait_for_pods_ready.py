@@ -199,12 +199,13 @@ class PodsReady:
             admission.left -= len(pods)
 
     def recovered(self, workload: Workload) -> None:
-        """Marks all pods of a workload as ready again."""
+        """Marks all pods of a workload as ready. As each change of PodsReady, this outdates earlier scans."""
         admission = self._admissions[workload]
         if not admission.ready:
             admission.ready = True
             self._unready -= 1
             self.deadlines.drop(workload)
+            workload.cluster_queue.generation += 1
 
     def lost(self, workload: Workload, now: int, pods: range = range(0)) -> None:
         """Marks pods of a workload as no longer ready.
@@ -222,6 +223,7 @@ class PodsReady:
         if admission.ready:
             admission.ready = False
             self._unready += 1
+            workload.cluster_queue.generation += 1
             if self._settings.recovery_timeout is not None:
                 self.deadlines.set(workload, whole_seconds(now) + self._settings.recovery_timeout)
 
