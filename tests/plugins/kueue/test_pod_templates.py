@@ -46,6 +46,7 @@ SIDECAR = container(3, restartPolicy="Always")
         ({"containers": [container(2, 2)], "initContainers": [SIDECAR]}, True),
         ({"containers": [container(2, 2)], "initContainers": [container(2, 1)]}, False),
         ({"containers": [container(1, 2)], "resources": {"requests": {"cpu": 4}}}, True),
+        ({"containers": [container(1)], "resources": {"requests": {"cpu": 4}, "limits": {"cpu": 3}}}, False),
     ],
 )
 def test_requests_are_compared_with_limits_container_by_container(
@@ -74,6 +75,16 @@ def test_jobs_that_differ_in_their_limits_alone_become_inadmissible_together() -
     happened = Happened(cluster(queue("q", cpu=16)), jobs, until=0)
     refused = "0 refuse first: PreemptionNoCandidates"
     assert happened.lines("refuse", "admit") == ["0 admit large", refused, "0 admit small"]
+
+
+def test_requests_of_the_pod_itself_tell_jobs_apart() -> None:
+    """Kueue's hash covers them: the second job has a turn of its own, although its pod asks for no more."""
+    one = {"containers": [container(9, 9), container(1)]}
+    jobs = Jobs().add("first", "q", pod_sets=(pods_of(**one),))
+    jobs.add("second", "q", pod_sets=(pods_of(**one, resources={"requests": {"cpu": 10}}),))
+    happened = Happened(cluster(queue("q", cpu=16)), jobs.add("large", "q", 8, priority=1), until=0)
+    refused = ["0 refuse first: PreemptionNoCandidates", "0 refuse second: PreemptionNoCandidates"]
+    assert happened.lines("refuse") == refused
 
 
 def test_what_the_template_says_of_nodes_counts_for_flavors() -> None:

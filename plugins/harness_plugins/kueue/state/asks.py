@@ -56,7 +56,7 @@ class Asks:
         counts: the number of pods in each pod set that need quota. It is valid until more pods finish.
         number: a number that differs for requests that are scheduled differently.
         reducible: whether partial admission can admit some pod set with fewer pods.
-        valid: False if a container requests more than its limit.
+        valid: False if a container or a pod requests more than its limit.
         claimed: the devices that the pods claim, or None if there are no claims.
     """
 
@@ -162,7 +162,7 @@ class _Described:
 
     Attributes:
         shape: the fields of the template that distinguish pods, as JSON, or "" if there are none.
-        over_limit: whether any container requests more of a resource than its own limit.
+        over_limit: whether any container, or the pod itself, requests more of a resource than its own limit.
         claims: the `resourceClaims` of the template.
     """
 
@@ -188,6 +188,10 @@ class _Described:
         }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]
+        of_pod, limits, _ = _container(spec)
+        if of_pod:
+            shape["resources"] = of_pod
+            self.over_limit = self.over_limit or _exceed(of_pod, limits)
         self.shape = json.dumps(shape, sort_keys=True) if shape else ""
 
 
