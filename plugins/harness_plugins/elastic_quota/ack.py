@@ -26,7 +26,6 @@ from harness.models.manifests import manifest_of
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Claim
 
 NO_QUOTA = "a pod without a quota cannot preempt"
 QUOTA_LEAVING = "not eligible until terminating pods have released their quota."
@@ -81,12 +80,25 @@ class Protection:
 
 @final
 class AckRules:
-    """The `Rules` of ACK.
+    """The rules of ACK.
 
     Args:
         budgets: the PodDisruptionBudgets. Under these rules, preemption never violates them.
         by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if the
             usage plus the request must be within its `min`.
+
+    Attributes:
+        names_nodes: whether the record lists each node on which no pod can be preempted.
+        counts_twice: whether a dry run also checks the quota for a victim that does not fit on the node. See
+            `QuotaBound`.
+        sorts_victims: whether victims are sorted by importance, even if evicting some of them violates a
+            budget.
+        least_first: whether the least important victims are evicted first. Otherwise, the dry run's order is
+            kept.
+        keeps_room: whether no other pod may use resources that a preemptor has reclaimed for its quota's
+            guarantee.
+        looks_ahead: whether dry runs count terminating pods as gone, so that no pod is preempted twice.
+        examines_all: whether preemption for a single pod also tries unschedulable nodes, as for several pods.
     """
 
     names_nodes = False
@@ -118,6 +130,13 @@ class AckRules:
         The option `by_usage` determines whether the request is added to the usage. Resources that a
         preemption is freeing for other pods of the quota count as used. A quota therefore cannot claim its
         guarantee more than once while victims terminate.
+
+        If the result is False, it remains False with more nominated pods, unless the quota's usage changes.
+
+        Args:
+            quota: the quota.
+            amounts: the requests, including those of nominated pods. See `QuotaRequest.in_quota`.
+            own: the part of `amounts` that belongs to the pod, or to the pods of its gang.
         """
         if quota is None:
             return False
@@ -146,6 +165,11 @@ class AckRules:
         The pod may never preempt, or it waits for pods to terminate. It waits for pods of its quota, or for
         pods on the node to which an earlier preemption nominated it. The dry run of that preemption counted
         terminating pods as gone.
+
+        Args:
+            request: the request of the pod.
+            expected: the node to which a preemption nominated the pod, unless the pod can never run on it.
+            reclaims: whether the pod, with its gang, claims the guarantee of its quota.
         """
         if not request.pod.preempts:
             return NEVER_PREEMPTS
@@ -165,7 +189,7 @@ class AckRules:
         excesses = request.excesses(self.usage.tree)
         return Exceeded(excesses, excesses)
 
-    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> AckClaim:
         """Returns the potential victims of a pod. See `AckClaim`."""
         assert request.quota is not None, "see `why_never`"
         return AckClaim(self, request.quota, reclaims=reclaims)

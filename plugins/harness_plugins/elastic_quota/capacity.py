@@ -14,15 +14,15 @@ from harness.models.elastic.quota import Amounts, Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 
 @final
 class CapacityRules:
-    """The `Rules` of capacity scheduling.
+    """The rules of capacity scheduling. See `AckRules`.
 
     Args:
         usage: the quotas, without a hierarchy.
@@ -75,7 +75,7 @@ class CapacityRules:
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
 
-    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> CapacityClaim:
         """Returns the potential victims of a pod. See `CapacityClaim`."""
         return CapacityClaim(self._usage, request.quota, reclaims=reclaims)
 
@@ -130,3 +130,28 @@ class CapacityClaim:
         for each in found:
             usage.charge(each)
         return found
+
+
+def waits_for_victims(
+    request: QuotaRequest, expected: NodeInfo | None, usage: QuotaUsage, *, reclaims: bool
+) -> str | None:
+    """Returns the reason why a pod cannot preempt now, or None if it can.
+
+    These are the rules of scheduler-plugins and Koordinator. The pod waits while certain pods on its node are
+    terminating. They are less important pods of its quota or, if the pod reclaims, pods of a borrowing quota.
+    The arguments are the same as those of `AckRules.why_not_eligible`.
+    """
+    pod, quota = request.pod, request.quota
+    if not pod.preempts:
+        return NEVER_PREEMPTS
+    for other in expected.pods if expected is not None else ():
+        if not other.terminating:
+            continue
+        theirs = usage.quota_of(other)
+        if theirs is quota:
+            waits = other.priority < pod.priority
+        else:
+            waits = theirs is not None and reclaims and theirs.borrows() is not None
+        if waits:
+            return VICTIMS_LEAVING
+    return None

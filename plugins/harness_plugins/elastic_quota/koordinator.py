@@ -15,10 +15,10 @@ from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.victims import of_lower_priority
+from harness_plugins.elastic_quota.capacity import waits_for_victims
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Claim, waits_for_victims
 
 NO_QUOTA = "a pod without a quota cannot preempt"
 FIRM_PODS = "with it, pods that must not be preempted would exceed their quota's min"
@@ -26,7 +26,7 @@ FIRM_PODS = "with it, pods that must not be preempted would exceed their quota's
 
 @final
 class KoordinatorRules:
-    """The `Rules` of Koordinator.
+    """The rules of Koordinator. See `AckRules`.
 
     Args:
         usage: the quotas, with runtimes.
@@ -99,7 +99,7 @@ class KoordinatorRules:
             found += [(quota, name, amount) for name, amount in asked if amount and name in unnamed]
         return Exceeded(found, ())
 
-    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> KoordinatorClaim:
         """Returns the potential victims of a pod. See `KoordinatorClaim`."""
         return KoordinatorClaim(self._usage, request.quota)
 
