@@ -34,6 +34,7 @@ from harness.trace.window import Window
 from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts import no_targets, share_ranking, shortcuts
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
@@ -162,7 +163,7 @@ def _no_dry_runs() -> None:
 
 OF_KUEUE: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
-    "KeptShares": lambda: _plain("shares"),
+    "KeptShares": lambda: setattr(shortcuts, "KeptShares", Shares),
     "kept_offers": lambda: _plain("offers"),
     "kept_topologies": lambda: _as_given("kept_topologies"),
     "kept_suitable_leaves": lambda: _as_given("kept_suitable_leaves"),
@@ -171,7 +172,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "CachedFits": lambda: _answers(CachedFits, None, "of", "note"),
     "CachedNoFits": lambda: _answers(CachedNoFits, None, "of", "note", "futile"),
     "LacksQuota": lambda: _plain("within_quota"),
-    "InVain": lambda: _answers(InVain, None, "run", "notice"),
+    "InVain": lambda: _answers(InVain, None, "run", "reason_changed"),
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": _no_freeable,
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),

@@ -8,7 +8,7 @@ from typing import Any
 from harness.base.units import SECOND
 from harness.cluster.kinds.preemption_strategies import DEFAULT_STRATEGIES
 from harness.cluster.load import cluster_from
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share, weights_of
+from harness_plugins.kueue.rules.dominant_resource_share import Share, weights_of
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
@@ -59,7 +59,7 @@ class Cohorts:
         cluster = cluster_from([_manifest("ResourceFlavor", "f", {}), *manifests], "test")
         self.cache = Cache(cluster)
         tree = self.cache.tree
-        self.shares = KeptShares(tree, DominantResourceShares(tree, weights_of(tree, cluster, {})))
+        self.shares = KeptShares(tree, weights_of(tree, cluster, {}))
         self.sides = RefusedSides(self.cache, self.shares)
         self.search = FairSharing(
             self.cache,

@@ -18,7 +18,7 @@ from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.record.refusals import Refusals
 from harness_plugins.kueue.rules.admission import AdmissionCycle
 from harness_plugins.kueue.rules.classical import ClassicPreemption
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.dominant_resource_share import weights_of
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_search import may_allow_any
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -95,8 +95,8 @@ class Machinery:
         }
         pending = self.by_number = list(self.pending.values())
         weights = weights_of(cache.tree, cluster, settings.weights)
-        plain = DominantResourceShares(cache.tree, weights, counts_unlendable=gates.rules.counts_unlendable)
-        shares = self.shares = shortcuts.shares(cache.tree, plain)
+        unlendable = gates.rules.counts_unlendable
+        shares = self.shares = shortcuts.shares(cache.tree, weights, counts_unlendable=unlendable)
         search: TargetSearch = ClassicPreemption(cache)
         order: ClassicOrder | FairOrder = ClassicOrder(gates)
         if settings.strategies is not None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kueue_worlds import Happened, Jobs, Manifest, cluster, manifest, queue
 
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.dominant_resource_share import Shares, weights_of
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.entry_order import FairOrder
 from harness_plugins.kueue.rules.feature_gates import gates_from
@@ -140,7 +140,7 @@ def test_heads_with_a_reason_only_delay_heads_and_are_left_out_where_they_cannot
 
     def order(*, knows: bool) -> list[str]:
         cache = Cache(where)
-        shares = DominantResourceShares(cache.tree, weights_of(cache.tree, where, {}))
+        shares = Shares(cache.tree, weights_of(cache.tree, where, {}))
         entries = []
         for at, state in enumerate(cache.queues.values()):
             cache.tree.charge(state.node, ((0, 1000 * held[at]),))

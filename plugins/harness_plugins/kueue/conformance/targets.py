@@ -11,7 +11,7 @@ from harness.models.quota import FlavorResource
 from harness_plugins.kueue.conformance.cases import Question, setting_of
 from harness_plugins.kueue.manifests.imported import hold_quota, used_flavor_resources, workload_of
 from harness_plugins.kueue.rules.classical import ClassicPreemption
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, weights_of
+from harness_plugins.kueue.rules.dominant_resource_share import weights_of
 from harness_plugins.kueue.rules.fair_search import may_allow_any
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -98,9 +98,7 @@ def _search(
 ) -> TargetSearch:
     if strategies is None:
         return ClassicPreemption(cache)
-    shares = shortcuts.shares(
-        cache.tree, DominantResourceShares(cache.tree, weights_of(cache.tree, cluster, {}))
-    )
+    shares = shortcuts.shares(cache.tree, weights_of(cache.tree, cluster, {}))
     within_nominal = gates.fair_sharing_preempt_within_nominal
     refuses = shortcuts.refuses(cache, shares, may_allow_any)
     return FairSharing(cache, shares, strategies, within_nominal=within_nominal, refuses=refuses)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol, final
 
 from harness.base.units import INT64_MAX
 from harness.models.cluster import Cluster
@@ -23,41 +22,11 @@ Share = tuple[bool, float]
 NOTHING: Share = (False, 0.0)
 
 
-class Shares(Protocol):
+class Shares:
     """Computes the shares of ClusterQueues and Cohorts, which are the nodes of a quota tree.
 
-    The shares result from the current usage.
-    """
-
-    def of(self, node: int) -> tuple[bool, Share]:
-        """Returns True if a ClusterQueue or Cohort exceeds its own quota of any resource, and its share.
-
-        The share is weighted. A root has no share. A ClusterQueue or Cohort also counts as borrowing if it
-        exceeds its quota of a resource that nothing in its tree can lend. Such a resource adds 0 to its
-        share.
-        """
-
-    def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
-        """Returns the share that a ClusterQueue or Cohort would have if it used more (or less).
-
-        The share depends only on the usage of the ClusterQueue or Cohort itself. The usage of its parents
-        and children is not changed for this.
-
-        Args:
-            node: the ClusterQueue or Cohort.
-            amounts: how much more or less it would use.
-            sign: 1 for more, -1 for less.
-        """
-
-    def ratio(self, node: int) -> float:
-        """Returns the share of a ClusterQueue or Cohort before weighting, in 1/1000 of the lendable quota."""
-
-
-@final
-class DominantResourceShares:
-    """Computes the shares of ClusterQueues and Cohorts, which are the nodes of a quota tree.
-
-    The share of a node depends only on the usage of the node itself.
+    The shares result from the current usage. The share of a node depends only on the usage of the node
+    itself.
 
     Args:
         counts_unlendable: whether a node counts as borrowing if it exceeds its own quota only for resources
@@ -85,11 +54,24 @@ class DominantResourceShares:
             )
 
     def of(self, node: int) -> tuple[bool, Share]:
-        """Returns True if a tree node exceeds its own quota of any resource, and its weighted share."""
+        """Returns True if a ClusterQueue or Cohort exceeds its own quota of any resource, and its share.
+
+        The share is weighted. A root has no share. A ClusterQueue or Cohort also counts as borrowing if it
+        exceeds its quota of a resource that nothing in its tree can lend. Such a resource adds 0 to its
+        share.
+        """
         return self.weighted(node, self.parts(node))
 
     def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
-        """Returns the share that a tree node would have if it used more or less."""
+        """Returns the share that a ClusterQueue or Cohort would have if it used more (or less).
+
+        The usage of its parents and children is not changed for this.
+
+        Args:
+            node: the ClusterQueue or Cohort.
+            amounts: how much more or less it would use.
+            sign: 1 for more, -1 for less.
+        """
         usage, first, end = self._tree.usage, node * self._tree.width, (node + 1) * self._tree.width
         before = usage[first:end]
         for cell, amount in amounts:
@@ -99,7 +81,7 @@ class DominantResourceShares:
         return share
 
     def ratio(self, node: int) -> float:
-        """Returns the share of a tree node before its weight is applied."""
+        """Returns the share of a ClusterQueue or Cohort before weighting, in 1/1000 of the lendable quota."""
         return max(0.0, max(self.parts(node), default=0.0))
 
     def resources(self, node: int) -> list[list[int]]:

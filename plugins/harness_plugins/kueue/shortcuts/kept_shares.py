@@ -12,7 +12,7 @@ from typing import final
 
 from harness.base.memo import Memo
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Share
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.state.amounts import Amounts
 
 _FEW = 8
@@ -20,23 +20,21 @@ _FEW = 8
 
 
 @final
-class KeptShares:
+class KeptShares(Shares):
     """Caches the shares of ClusterQueues and Cohorts, which are the nodes of a quota tree.
 
     The cache key consists of the node and its usage.
     """
 
-    __slots__ = ("_known", "_many", "_shares", "_usage", "_width")
-
-    def __init__(self, tree: QuotaTree, shares: DominantResourceShares) -> None:
+    def __init__(self, tree: QuotaTree, weights: Sequence[float], *, counts_unlendable: bool = True) -> None:
+        super().__init__(tree, weights, counts_unlendable=counts_unlendable)
         self._width = tree.width
         self._usage = tree.usage
-        self._shares = shares
         self._known: list[Memo[object, tuple[bool, Share]]] = [Memo() for _ in tree.parent]
         self._many: dict[int, _Parts] = {
-            node: _Parts(shares, node, tree.width)
+            node: _Parts(self, node, tree.width)
             for node in range(len(tree.parent))
-            if len(shares.resources(node)) > _FEW
+            if len(self.resources(node)) > _FEW
         }
 
     def of(self, node: int) -> tuple[bool, Share]:
@@ -48,9 +46,9 @@ class KeptShares:
         if found is None:
             many = self._many.get(node)
             if many is None or isinstance(usage, int):
-                found = known[usage] = self._shares.of(node)
+                found = known[usage] = super().of(node)
             else:
-                found = known[usage] = self._shares.weighted(node, many.given(usage))
+                found = known[usage] = self.weighted(node, many.given(usage))
         return found
 
     def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
@@ -68,10 +66,6 @@ class KeptShares:
             usages[first:end] = before
         return found[1]
 
-    def ratio(self, node: int) -> float:
-        """Returns the share of a tree node before its weight is applied."""
-        return self._shares.ratio(node)
-
 
 @final
 class _Parts:
@@ -79,7 +73,7 @@ class _Parts:
 
     __slots__ = ("_node", "_parts", "_places", "_shares", "_usage")
 
-    def __init__(self, shares: DominantResourceShares, node: int, width: int) -> None:
+    def __init__(self, shares: Shares, node: int, width: int) -> None:
         self._shares = shares
         self._node = node
         self._places = [-1] * width

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.dominant_resource_share import DominantResourceShares, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.entry import Order
 from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.fair_search import Refuses
@@ -67,9 +67,9 @@ class Shortcuts:
         """Returns an object without shortcuts. Every call then computes its result."""
         return cls(on=False)
 
-    def shares(self, tree: QuotaTree, shares: DominantResourceShares) -> Shares:
-        """Returns an object that computes the shares of ClusterQueues and Cohorts."""
-        return KeptShares(tree, shares) if self._on else shares
+    def shares(self, tree: QuotaTree, weights: Sequence[float], *, counts_unlendable: bool = True) -> Shares:
+        """Returns an object that computes the shares of ClusterQueues and Cohorts. See `Shares`."""
+        return (KeptShares if self._on else Shares)(tree, weights, counts_unlendable=counts_unlendable)
 
     def refuses(self, cache: Cache, shares: Shares, refuses: Refuses) -> Refuses:
         """Returns a function that tells if a strategy is known to refuse all workloads below a cohort."""
