@@ -40,7 +40,7 @@ from harness_plugins.kueue.rules.entry import (
 )
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
-from harness_plugins.kueue.rules.nomination import Nominates
+from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.preemption import fits
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.snapshot import Snapshot
@@ -73,7 +73,7 @@ class AdmissionCycle:
         self,
         cache: Cache,
         pending: Sequence[PendingQueue],
-        nominator: Nominates,
+        nominator: Nominator,
         order: Order,
         gates: Gates,
         figures: Figures,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, TypeVar, final
+from typing import TypeVar, final
 
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, PREEMPT, Assigner, Assignment, Attempt
@@ -25,26 +25,6 @@ from harness_plugins.kueue.state.workload import Chosen, LastAssignment, Tried, 
 _T = TypeVar("_T")
 
 
-class Nominates(Protocol):
-    """Finds assignments for the heads of queues."""
-
-    def nominate(self, workload: Workload, cycle: int) -> Assignment:
-        """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
-
-    def reassign(
-        self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
-    ) -> Assignment:
-        """Repeats an assignment within the same cycle, with the flavors that were chosen before.
-
-        Args:
-            workload: the head.
-            first: the assignment from its nomination.
-            snapshot: the reservations and victims of the cycle so far.
-            without_victims: whether the workloads that this cycle preempts count as gone.
-        """
-
-
-@final
 class Nominator:
     """Finds assignments for heads, based on the current state of the cache."""
 
@@ -63,7 +43,14 @@ class Nominator:
     def reassign(
         self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
     ) -> Assignment:
-        """Repeats an assignment within the same cycle, with the flavors that were chosen before."""
+        """Repeats an assignment within the same cycle, with the flavors that were chosen before.
+
+        Args:
+            workload: the head.
+            first: the assignment from its nomination.
+            snapshot: the reservations and victims of the cycle so far.
+            without_victims: whether the workloads that this cycle preempts count as gone.
+        """
 
         def assign() -> Assignment:
             return self.assign(workload, (), first.chosen)

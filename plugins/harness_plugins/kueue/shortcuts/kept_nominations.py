@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
@@ -72,7 +73,7 @@ class CycleStates:
 
 
 @final
-class KeptNominations:
+class KeptNominations(Nominator):
     """Finds assignments for heads, and reuses known assignments without a search.
 
     An assignment is reused in three cases:
@@ -97,13 +98,13 @@ class KeptNominations:
         reasons: Reasons,
         search: TargetSearch,
     ) -> None:
+        super().__init__(offers, assigner, self._recorded, gates)
         self._reasons = reasons
         self._cache = cache
         self._marked = cache.marked
         self._search = search
         self._fair = isinstance(search, FairSharing)
         self._outranked = search.outranked if isinstance(search, FairSharing) else set()
-        self._nominator = Nominator(offers, assigner, self._oracle, gates)
         self._in_vain: InVain | None = None
         self._last: RecordedOracle | None = None  # the oracle of the last assignment
         self._fits = fits
@@ -116,16 +117,16 @@ class KeptNominations:
         self._cycle = -1
         self.stirred: set[Workload] = set()
 
-    def _oracle(self, workload: Workload) -> RecordedOracle:
+    def _recorded(self, workload: Workload) -> RecordedOracle:
         self._last = RecordedOracle(self._cache, self._search, workload, self._in_vain)
         return self._last
 
     def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
         last = workload.place.last_assignment
-        tried = () if last is None else self._nominator.where_to_go_on(workload, cycle)
+        tried = () if last is None else self.where_to_go_on(workload, cycle)
         assignment = self.assigned(workload, tried)
-        self._nominator.remember(workload, assignment, cycle)
+        self.remember(workload, assignment, cycle)
         if cycle != self._cycle:
             self._cycle = cycle
             self.stirred.clear()
@@ -155,7 +156,10 @@ class KeptNominations:
         if kept is not None and kept[1:3] == (version, tried) and self._stands(kept[3], root):
             return kept[0]
         self._outranked.clear()
-        assignment = self._look(workload, tried)
+        assignment = self.assign(workload, tried)
+        if self._last is not None and not (tried or workload.asks.reducible):
+            self._fits.note(workload, assignment, self._last)
+            self._no_fits.note(workload, assignment, self._last)
         self._known[workload] = assignment, version, tried, self._order(root)
         return assignment
 
@@ -183,31 +187,22 @@ class KeptNominations:
         """
         if not without_victims:
             if snapshot.reserved or workload.asks.reducible:
-                again = self._nominator.reassign(workload, first, snapshot)
+                again = super().reassign(workload, first, snapshot)
                 return self._stirs(workload, again)
-            self._nominator.remember(workload, first, snapshot.cycle)
+            self.remember(workload, first, snapshot.cycle)
             return first
         queue = workload.cluster_queue
         version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
         question = workload, workload.counts, first.chosen, version, self._states.of(snapshot), gone
         known = self._known_again.get(question)
         if known is not None and self._stands(known[1], queue.root):
-            self._nominator.remember(workload, known[0], snapshot.cycle)
+            self.remember(workload, known[0], snapshot.cycle)
             return self._stirs(workload, known[0])
         self._outranked.clear()
         touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
         touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
-        self._in_vain = lambda incoming: self._reasons.in_vain(incoming, touched)
-        found = self._nominator.reassign(workload, first, snapshot, without_victims=True)
+        self._in_vain = partial(self._reasons.in_vain, touched=touched)
+        found = super().reassign(workload, first, snapshot, without_victims=True)
         self._in_vain = None
         self._known_again[question] = found, self._order(queue.root)
         return self._stirs(workload, found)
-
-    def _look(self, workload: Workload, tried: Tried) -> Assignment:
-        if tried or workload.asks.reducible:
-            return self._nominator.assign(workload, tried)
-        assignment = self._nominator.assign(workload, tried)
-        assert self._last is not None
-        self._fits.note(workload, assignment, self._last)
-        self._no_fits.note(workload, assignment, self._last)
-        return assignment

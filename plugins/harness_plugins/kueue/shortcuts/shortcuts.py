@@ -15,7 +15,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.heads import AllHeads
-from harness_plugins.kueue.rules.nomination import Nominates, Nominator
+from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle, TargetSearch
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopologies, suitable_leaves
@@ -94,7 +94,7 @@ class Shortcuts:
 
     def nomination(
         self, world: World, offers: Offers, assigner: Assigner
-    ) -> tuple[Nominates, Order, EveryCycle | RestingHeads]:
+    ) -> tuple[Nominator, Order, EveryCycle | RestingHeads]:
         """Returns what finds assignments for heads, orders entries, and finds the heads of cycles."""
         cache, pending, _, search, topologies, gates, order = world
         if not self._on:
