@@ -35,7 +35,6 @@ from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
-from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts import no_targets, share_ranking, shortcuts
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
@@ -79,7 +78,7 @@ def _all_heads() -> None:
     made = Shortcuts.nomination
 
     def nomination(self: Shortcuts, world: Any, *args: Any) -> Any:
-        return *made(self, world, *args)[:2], EveryCycle(AllHeads(world.pending))
+        return *made(self, world, *args)[:2], EveryCycle(world.pending)
 
     Shortcuts.nomination = nomination  # type: ignore[method-assign, assignment]
 
@@ -178,8 +177,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
     "ShareRanking": _no_ranking,
-    "KeptNominations, from cycle to cycle": lambda: _forgets(KeptNominations, "_known"),
-    "KeptNominations and CycleStates, within a cycle": lambda: _forgets(KeptNominations, "_known_again"),
+    "KeptNominations, with CycleStates": lambda: _forgets(KeptNominations, "_known"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
     "Bystanders": _no_bystanders,
 }

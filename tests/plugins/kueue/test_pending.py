@@ -12,7 +12,6 @@ from kueue_worlds import cluster, queue
 from harness_plugins.kueue.rules.entry import Entry
 from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.rules.flavor_assigner import FIT, PREEMPT, Assignment
-from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.shortcuts.bystanders import Bystander
 from harness_plugins.kueue.shortcuts.heads import CycleHeads, EveryCycle
 from harness_plugins.kueue.shortcuts.in_vain import Run
@@ -321,7 +320,7 @@ def test_a_long_queue_keeps_its_order_in_blocks(steps: list[tuple[int, int]]) ->
 def test_without_shortcuts_every_head_is_looked_at_in_every_cycle() -> None:
     """Of usable queues; what is inadmissible is tried again when its tree is requeued."""
     one, two, other = queues(one="c", two="c", other="d")
-    heads = EveryCycle(AllHeads([one, two, other]))
+    heads = EveryCycle([one, two, other])
     first, second, third = waiting(one, 0, 0), waiting(two, 0, 0), waiting(other, 0, 0)
     for _ in range(2):
         assert heads.take() == CycleHeads([first, second, third], False, 1, 3)

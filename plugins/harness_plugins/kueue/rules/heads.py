@@ -6,13 +6,11 @@ Upstream: `Heads` and `QueueInadmissibleWorkloads` in pkg/cache/queue/manager.go
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
 
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
 
-@final
 class AllHeads:
     """Finds the heads of cycles, and considers every queue in every cycle."""
 
@@ -39,7 +37,7 @@ class AllHeads:
         """Keeps only the queues of one tree. The queues of other trees are no longer considered."""
         self._pending = [each for each in self._pending if each.queue.root == root]
 
-    def take(self) -> list[Workload]:
+    def take_all(self) -> list[Workload]:
         """Returns the first workload of every queue that is not empty. The workloads stay in their queues."""
         self.requeue()
         return [head for pending in self._pending if (head := pending.first()) is not None]

@@ -16,7 +16,7 @@ from typing import TypeVar, final
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, PREEMPT, Assigner, Assignment, Attempt
 from harness_plugins.kueue.rules.flavor_offers import Offers
-from harness_plugins.kueue.rules.preemption_oracle import OracleFactory, PreemptionOracle
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, OracleFactory
 from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cache import Cache
@@ -144,7 +144,7 @@ class Fit:
 
     def __init__(self, cache: Cache, offers: Offers, gates: Gates, *, fair: bool) -> None:
         assigner = Assigner(cache, fair=fair, gates=gates)
-        self._nominator = Nominator(offers, assigner, partial(PreemptionOracle, cache, None), gates)
+        self._nominator = Nominator(offers, assigner, partial(Oracle, cache, None), gates)
 
     def fits(self, workload: Workload) -> bool:
         """Returns True if a workload could get quota now.

@@ -7,7 +7,7 @@ Upstream: `SimulatePreemption` in pkg/scheduler/preemption/preemption_oracle.go,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, final
+from typing import TypeAlias
 
 from harness_plugins.kueue.rules.classical import ClassicPreemption
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
@@ -40,33 +40,14 @@ def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tu
     return cache.height[node], node != queue.root
 
 
-class Oracle(Protocol):
-    """Answers an assigner's questions about quota, places and targets during one assignment."""
+class Oracle:
+    """Answers an assigner's questions about quota, places and targets during one assignment.
 
-    @property
-    def workload(self) -> Workload:
-        """The workload to which flavors are assigned."""
+    The answers depend on the current state of the cache. If `search` is None, there are no targets.
 
-    def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
-
-    def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
-        """Returns places that the present pods leave free, or None if some pod set has no place."""
-
-    def targets(
-        self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
-    ) -> list[Target]:
-        """Returns the workloads to preempt so that `requests` fit. See `Incoming` for the arguments."""
-
-
-OracleFactory: TypeAlias = Callable[[Workload], Oracle]
-
-
-@final
-class PreemptionOracle:
-    """Answers questions from the current state of the cache. If `search` is None, it finds no targets."""
-
-    __slots__ = ("_cache", "_search", "workload")
+    Attributes:
+        workload: the workload to which flavors are assigned.
+    """
 
     def __init__(self, cache: Cache, search: TargetSearch | None, workload: Workload) -> None:
         self._cache = cache
@@ -75,8 +56,8 @@ class PreemptionOracle:
 
     def quota_for(self, cell: int, amount: int) -> Quota:
         """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
-        queue = self.workload.cluster_queue
-        return available(self._cache, queue, cell, amount), height(self._cache, queue, cell, amount)
+        cache, queue = self._cache, self.workload.cluster_queue
+        return available(cache, queue, cell, amount), height(cache, queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
         """Returns places that the present pods leave free, or None if some pod set has no place."""
@@ -85,8 +66,13 @@ class PreemptionOracle:
     def targets(
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
-        """Returns the workloads to preempt so that `requests` fit."""
-        if self._search is None:
-            return []
+        """Returns the workloads to preempt so that `requests` fit. See `Incoming` for the arguments."""
         place = None if topology is None else topology.place
-        return self._search.find_targets(Incoming(self.workload, requests, need, place))
+        return self.found(Incoming(self.workload, requests, need, place))
+
+    def found(self, incoming: Incoming) -> list[Target]:
+        """Returns the result of a search for targets."""
+        return [] if self._search is None else self._search.find_targets(incoming)
+
+
+OracleFactory: TypeAlias = Callable[[Workload], Oracle]

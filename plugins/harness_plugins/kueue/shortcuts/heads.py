@@ -29,22 +29,15 @@ class CycleHeads(NamedTuple):
 
 
 @final
-class EveryCycle:
+class EveryCycle(AllHeads):
     """Skips no cycle, and considers all heads. See `RestingHeads` for the methods."""
 
-    def __init__(self, heads: AllHeads) -> None:
-        self._heads = heads
-        self.resting = 0
-        self.stirs = True
-        self.requeue = heads.requeue
-        self.requeue_inadmissible = heads.requeue_inadmissible
-        self.waits = heads.waits
-        self.only = heads.only
-        self.take_all = heads.take
+    resting = 0
+    stirs = True
 
     def take(self) -> CycleHeads:
         """Returns the first workload of every queue that is not empty."""
-        heads = self._heads.take()
+        heads = self.take_all()
         return CycleHeads(heads, inadmissible=False, cycles=1 if heads else 0, number=len(heads))
 
     def add(self, pending: PendingQueue) -> None:

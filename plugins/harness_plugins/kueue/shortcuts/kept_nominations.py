@@ -18,22 +18,12 @@ from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import InVain, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.workload import Chosen, Tried, Workload
+from harness_plugins.kueue.state.workload import Tried, Workload
 
 _Order: TypeAlias = tuple[int, frozenset[int] | None]
 """How many evictions `Cache.marked` had listed, and the queues in which further evictions change the result.
 
 With classic preemption, it is None, because any further eviction may change the result.
-"""
-
-_Kept = tuple[Assignment, int, Tried, _Order]
-"""An assignment, and the version of the tree, the tried flavors and the order for which it is valid."""
-
-_Again: TypeAlias = tuple[Workload, tuple[int, ...], Chosen, int, int, tuple[Workload, ...]]
-"""The key of a cached nomination.
-
-It consists of the workload that is assigned again, its pods and flavors, and the version of its tree. The
-last elements are the number of the cycle's reservations (see `CycleStates`), and the cycle's victims.
 """
 
 _Step: TypeAlias = tuple[int, int, object, object]
@@ -109,10 +99,10 @@ class KeptNominations(Nominator):
         self._last: RecordedOracle | None = None  # the oracle of the last assignment
         self._fits = fits
         self._no_fits = no_fits
-        self._known: Memo[Workload, _Kept] = Memo()
-        # The key includes the version of the tree and what the cycle assumes, because a preemptor is served
-        # and assigned again in every cycle until its targets are gone.
-        self._known_again: Memo[_Again, tuple[Assignment, _Order]] = Memo()
+        # The key consists of the workload, its pods, the flavors that it has tried or must get, the version
+        # of its tree, the number of the cycle's reservations (see `CycleStates`), and the cycle's victims. A
+        # preemptor is served and assigned again in every cycle until its targets are gone.
+        self._known: Memo[tuple[object, ...], tuple[Assignment, _Order]] = Memo()
         self._states = CycleStates()
         self._cycle = -1
         self.stirred: set[Workload] = set()
@@ -152,30 +142,36 @@ class KeptNominations(Nominator):
         no_fit = None if tried else self._no_fits.of(workload, version)
         if no_fit is not None:
             return no_fit
-        kept, root = self._known.get(workload), workload.cluster_queue.root
-        if kept is not None and kept[1:3] == (version, tried) and self._stands(kept[3], root):
-            return kept[0]
-        self._outranked.clear()
+        question = workload, workload.counts, tried, version, 0, ()
+        root = workload.cluster_queue.root
+        known = self._kept(question, root)
+        if known is not None:
+            return known
         assignment = self.assign(workload, tried)
         if self._last is not None and not (tried or workload.asks.reducible):
             self._fits.note(workload, assignment, self._last)
             self._no_fits.note(workload, assignment, self._last)
-        self._known[workload] = assignment, version, tried, self._order(root)
+        self._known[question] = assignment, self._order(root)
         return assignment
 
     def _order(self, root: int) -> _Order:
         """Returns the order of candidates that the searches depend on since `_outranked` was cleared."""
         return len(self._marked[root]), frozenset(self._outranked) if self._fair else None
 
-    def _stands(self, order: _Order, root: int) -> bool:
-        """Returns True if evictions since then cannot change a result, if nothing else has changed.
+    def _kept(self, question: tuple[object, ...], root: int) -> Assignment | None:
+        """Returns a known assignment, unless evictions since then may change it, or None.
 
         With fair sharing, an evicted candidate is where it was before. It only ranks before those of other
         queues with the same share, and its queue may already have been the first of them. Without fair
         sharing, candidates of all queues form one order, so that any eviction matters.
         """
-        marked, (number, outranked) = self._marked[root], order
-        return len(marked) == number or (outranked is not None and outranked.isdisjoint(marked[number:]))
+        known = self._known.get(question)
+        if known is not None:
+            marked, (assignment, (number, outranked)) = self._marked[root], known
+            if len(marked) == number or (outranked is not None and outranked.isdisjoint(marked[number:])):
+                return assignment
+        self._outranked.clear()
+        return None
 
     def reassign(
         self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
@@ -194,15 +190,14 @@ class KeptNominations(Nominator):
         queue = workload.cluster_queue
         version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
         question = workload, workload.counts, first.chosen, version, self._states.of(snapshot), gone
-        known = self._known_again.get(question)
-        if known is not None and self._stands(known[1], queue.root):
-            self.remember(workload, known[0], snapshot.cycle)
-            return self._stirs(workload, known[0])
-        self._outranked.clear()
+        known = self._kept(question, queue.root)
+        if known is not None:
+            self.remember(workload, known, snapshot.cycle)
+            return self._stirs(workload, known)
         touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
         touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
         self._in_vain = partial(self._reasons.in_vain, touched=touched)
         found = super().reassign(workload, first, snapshot, without_victims=True)
         self._in_vain = None
-        self._known_again[question] = found, self._order(queue.root)
+        self._known[question] = found, self._order(queue.root)
         return self._stirs(workload, found)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target
-from harness_plugins.kueue.rules.preemption_oracle import Quota, TargetSearch, available, height
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, Quota, TargetSearch, available, height
 from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
@@ -21,7 +21,7 @@ InVain: TypeAlias = Callable[[Incoming], bool]
 
 
 @final
-class RecordedOracle:
+class RecordedOracle(Oracle):
     """Answers the questions of one assignment. The state of the cache does not change during the assignment.
 
     Searches are cached by their arguments. The search for a single flavor-resource often has the same
@@ -34,25 +34,11 @@ class RecordedOracle:
         found_targets: whether any search found targets.
     """
 
-    __slots__ = (
-        "_cache",
-        "_in_vain",
-        "_known",
-        "_search",
-        "checks",
-        "failed",
-        "found_targets",
-        "no_place",
-        "workload",
-    )
-
     def __init__(
         self, cache: Cache, search: TargetSearch, workload: Workload, in_vain: InVain | None
     ) -> None:
+        super().__init__(cache, search, workload)
         self._in_vain = in_vain
-        self._cache = cache
-        self._search = search
-        self.workload = workload
         self.checks: list[Check] = []
         self.no_place: WorkloadTopology | None = None
         self.failed: list[Incoming] = []
@@ -73,7 +59,7 @@ class RecordedOracle:
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
         """Returns places that the present pods leave free, or None if some pod set has no place."""
-        placed = topology.place()
+        placed = super().place(topology)
         if placed is None:
             self.no_place = topology
         return placed
@@ -88,7 +74,7 @@ class RecordedOracle:
             place = None if topology is None else topology.place
             incoming = Incoming(self.workload, requests, need, place)
             vain = self._in_vain is not None and self._in_vain(incoming)
-            found = [] if vain else self._search.find_targets(incoming)
+            found = [] if vain else self.found(incoming)
             self._known[question] = found
             if found:
                 self.found_targets = True

@@ -14,9 +14,8 @@ from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner
 from harness_plugins.kueue.rules.flavor_offers import Offers
-from harness_plugins.kueue.rules.heads import AllHeads
 from harness_plugins.kueue.rules.nomination import Nominator
-from harness_plugins.kueue.rules.preemption_oracle import Oracle, PreemptionOracle, TargetSearch
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, TargetSearch
 from harness_plugins.kueue.rules.topology.capacity import capacity_of
 from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopologies, suitable_leaves
 from harness_plugins.kueue.shortcuts.bystanders import Bystanders
@@ -96,14 +95,16 @@ class Shortcuts:
         self, world: World, offers: Offers, assigner: Assigner
     ) -> tuple[Nominator, Order, EveryCycle | RestingHeads]:
         """Returns what finds assignments for heads, orders entries, and finds the heads of cycles."""
-        cache, pending, _, search, topologies, gates, order = world
+        cache, pending, shares, search, topologies, gates, order = world
         if not self._on:
 
             def oracle(workload: Workload) -> Oracle:
-                return PreemptionOracle(cache, search, workload)
+                return Oracle(cache, search, workload)
 
-            return Nominator(offers, assigner, oracle, gates), order, EveryCycle(AllHeads(pending))
-        reasons = _reasons(world)
+            return Nominator(offers, assigner, oracle, gates), order, EveryCycle(pending)
+        reasons: Reasons = ClassicReasons(cache)
+        if isinstance(search, FairSharing):
+            reasons = FairReasons(cache, shares, search)
         fits = CachedFits(cache, placed=topologies is not None)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         fair = isinstance(search, FairSharing)
@@ -136,9 +137,3 @@ def _placed(world: World) -> set[int]:
             each.flavor for group in queue.spec.resource_groups for each in group.flavors
         )
     }
-
-
-def _reasons(world: World) -> Reasons:
-    if isinstance(world.search, FairSharing):
-        return FairReasons(world.cache, world.shares, world.search)
-    return ClassicReasons(world.cache)
