@@ -17,7 +17,7 @@ import jsonschema
 import polars as pl
 import pytest
 from cli_environment import called, clean_environment
-from live_dumps import GPU, KUEUE, ago, node, queue, workload
+from live_dumps import GPU, KUEUE, ago, node, pod, queue, workload
 
 import harness
 from harness.base.errors import InputError, OptionError
@@ -145,6 +145,17 @@ def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> Non
     assert outcome(found) == ("waits", "checks")
     name = "ClusterQueue q" if kind == "ClusterQueue" else "LocalQueue d/q"
     assert found.why.endswith(f"; {name} is inactive: its stopPolicy is {policy}")
+
+
+def test_a_gated_pod_takes_no_node() -> None:
+    """Kueue holds it back until its pod group is whole; a submitted one waits for a node like any other."""
+    gated = pod("early", "", 8, owners=[])
+    gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    (found,) = asked(dump(gated, nodes=1), job(8))
+    assert outcome(found) == ("starts", "")
+    gated["metadata"]["name"] = "mine"
+    (found,) = asked(dump(nodes=1), gated)
+    assert outcome(found) == ("starts", "")
 
 
 @pytest.mark.parametrize(("reason", "status"), [("AdmissionCheckNotFound", "False"), ("Ready", "True")])

@@ -141,7 +141,10 @@ SPEC: list[Row] = [
     *harmless(_INSIDE, *_PORT_NAMES),
     *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
     *modelled("schedulerName"),
-    *assumed("harness treats the pod as if its scheduling gates were removed", "schedulingGates"),
+    *assumed(
+        "harness ignores these gates, except that Kueue's plugins leave out a gated pod without a Workload",
+        "schedulingGates",
+    ),
     *harmless("the API server has already added the values of the class to the pod", "runtimeClassName"),
 ]
 """The `spec` of a Pod."""

@@ -120,6 +120,7 @@ def read_pod(fields: Fields) -> Pod:
         deadline=read_deadline(spec),
         gone_at=gone_at,
         told_at=None if gone_at is None else gone_at - _grace_of_deletion(metadata, grace),
+        gated=bool(spec.raw("schedulingGates")),
     )
 
 

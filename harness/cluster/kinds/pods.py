@@ -213,6 +213,7 @@ class Pod(Fixed):
             are "" and None if the labels don't specify them.
         lasting: whether the pod runs until it is deleted, as the pods of a DaemonSet do.
         named_as_workload: whether a Workload in the manifests has the same namespace and name.
+        gated: whether the pod has scheduling gates, so that kube-scheduler does not schedule it yet.
     """
 
     name: str
@@ -241,6 +242,7 @@ class Pod(Fixed):
     gone_at: int | None = field(default=None, metadata=NEWER)
     told_at: int | None = field(default=None, metadata=NEWER)
     named_as_workload: bool = field(default=False, metadata=NEWER)
+    gated: bool = field(default=False, metadata=NEWER)
 
     @property
     def key(self) -> str:

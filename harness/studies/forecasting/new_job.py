@@ -59,6 +59,9 @@ _READ_WITH_PODS = frozenset(
 )
 """The API groups of objects that are read together with Pods, such as priority classes and schedulers."""
 
+_SET_LATER = ("nodeName", "schedulingGates")
+"""The fields of a pod's `spec` that say how far its scheduling has come. A submitted pod waits for a node."""
+
 _OF_PODS = ("Deployment", "Pod", "StatefulSet")
 """The kinds for which Kueue makes Workloads of Pods that an API server has created."""
 
@@ -294,7 +297,7 @@ def _with_pods(
     for pod_set in pod_sets:
         template = pod_set["template"]
         own = mapping_of(template, "metadata")
-        spec = {key: value for key, value in mapping_of(template, "spec").items() if key != "nodeName"}
+        spec = {key: value for key, value in mapping_of(template, "spec").items() if key not in _SET_LATER}
         spec = defaults.pod(spec, named["namespace"], limits_first=True)
         for _ in range(pod_set["count"]):
             number = f"-{len(pods)}" if several else ""

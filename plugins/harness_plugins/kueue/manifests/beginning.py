@@ -175,12 +175,14 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
 def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
     """Yields the Pods that do not belong to a Workload that takes part.
 
-    A Workload can have more Pods than it requests. The Pods of a Workload without quota count as gone.
+    A Workload can have more Pods than it requests. The Pods of a Workload without quota count as gone. A Pod
+    without a Workload waits outside of all queues while it has scheduling gates.
     """
     own = {pod.key for start in starts for pod in standing_of(cluster, start.manifest).pods.values()}
     without = {start.manifest.key for start in starts if not start.manifest.holds_quota}
     for pod in cluster.pods:
-        if pod.key not in own and pod.workload not in without and (pod.node or not pod.workload):
+        waits = not pod.workload and not pod.gated
+        if pod.key not in own and pod.workload not in without and (pod.node or waits):
             yield pod
 
 
