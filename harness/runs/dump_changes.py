@@ -115,6 +115,11 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
             if (lost := _lost(cluster, each)) is not None:
                 what, then, told = lost
                 return "".join(_said([told], what, then, "Workload"))
+    for pod in cluster.pods:
+        if pod.key == key and not pod.node:
+            gates = ", because it has scheduling gates" if pod.gated else ""
+            whose = f"it belongs to Workload {pod.workload}" if pod.workload else ""
+            return whose or f"{policy} does not take it over{gates}"
     there = {*(each.key for each in cluster.workloads), *(pod.key for pod in cluster.pods)}
     return "it holds quota or a node, or has ended" if key in there else ""
 

@@ -147,12 +147,33 @@ def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> Non
     assert found.why.endswith(f"; {name} is inactive: its stopPolicy is {policy}")
 
 
+@pytest.mark.parametrize("nominated", [True, False])
+def test_a_pod_that_waits_for_a_terminating_pod_waits_for_victims(nominated: bool) -> None:
+    """Nobody is preempted a second time; the node may be nominated in the dump, or only now.
+
+    If the waiting pod is not more important, its nomination is withdrawn.
+    """
+    going = pod("going", "n0", 8, started=2, owners=[], deletionTimestamp=ago(-0.1))
+    waiting = pod("next", "", 8, owners=[])
+    waiting["spec"]["priority"] = 1
+    waiting["status"]["nominatedNodeName"] = "n0" if nominated else ""
+    (found,) = asked([node("n0"), going, waiting], workloads=["d/next"])
+    assert outcome(found) == ("waits", "victims")
+    assert found.why.startswith("n0 is being freed for 1 pod")
+    waiting["spec"]["priority"] = 0
+    (found,) = asked([node("n0"), going, waiting], workloads=["d/next"])
+    assert outcome(found) == ("waits", "nodes")
+
+
 def test_a_gated_pod_takes_no_node() -> None:
     """Kueue holds it back until its pod group is whole; a submitted one waits for a node like any other."""
     gated = pod("early", "", 8, owners=[])
     gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     (found,) = asked(dump(gated, nodes=1), job(8))
     assert outcome(found) == ("starts", "")
+    with pytest.raises(InputError) as error:
+        asked(dump(gated), workloads=["d/early"])
+    assert error.value.hint == "kueue-classic does not take it over, because it has scheduling gates"
     gated["metadata"]["name"] = "mine"
     (found,) = asked(dump(nodes=1), gated)
     assert outcome(found) == ("starts", "")

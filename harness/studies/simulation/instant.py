@@ -21,12 +21,14 @@ from harness.engine.events import (
     FINISH,
     GONE,
     NEVER,
+    NOMINATE,
     PREEMPT,
     PROGRESS,
     REFUSE,
     REJECT,
     START,
     SUBMIT,
+    UNNOMINATE,
     Fact,
     NullRecorder,
 )
@@ -76,6 +78,7 @@ class Life:
         before: how long the job had run when it arrived, in microseconds.
         admitted: the latest admission of the job; None after an eviction.
         bound: the number of the job's pods on each node.
+        nominated: the latest decision that nominates a node for a pod, or that withdraws a nomination.
         started: when the job got everything that it needs to make progress; `NEVER` before that.
         refusals: the refusals since the job last got quota or other resources, earliest first.
         evicted: the evictions of the job at the given instant.
@@ -89,6 +92,7 @@ class Life:
     before: int = 0
     admitted: Fact | None = None
     bound: Counter[str] = field(default_factory=Counter)
+    nominated: Fact | None = None
     started: int = NEVER
     refusals: list[Fact] = field(default_factory=list)
     evicted: list[Fact] = field(default_factory=list)
@@ -178,12 +182,15 @@ class Instant(NullRecorder):
         elif action == BIND:
             assert fact.node is not None
             life.bound[fact.node] += fact.pods
+            life.nominated = None
             life.refusals.clear()
             wanted = job.pods if life.admitted is None else life.admitted.pods
             if life.started == NEVER and (life.pods_bound >= wanted or not job.gang):
                 life.started = fact.time
         elif action in (PREEMPT, EVICT):
             self._evict(life, fact)
+        elif action in (NOMINATE, UNNOMINATE):
+            life.nominated = fact
         elif action == REFUSE:
             life.refusals.append(fact)
         elif action == REJECT:

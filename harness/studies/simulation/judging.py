@@ -133,6 +133,9 @@ class Judge:
         if life.job.id in self._moment.leaving or life.evicted:
             return VICTIMS, f"the job itself must leave: {self._words.victim(life).text}"
         refusal = self._words.refusal(life)
+        if node := self._nominated(life):
+            said = self._words.nomination(life.job, node, life.nominated)
+            return VICTIMS, said if refusal is None else f"{said}; {refusal[1]}"
         if life.admitted is not None:
             said = self._words.admission(life)
             if self._words.figures(life.admitted).checks:
@@ -155,6 +158,19 @@ class Judge:
             if self._afterwards.lives[life.job.id].admitted is not None:
                 waits_for = VICTIMS
         return waits_for, said
+
+    def _nominated(self, life: Life) -> str:
+        """Returns the node that a preemption is freeing for a pod of a job, or ""."""
+        if life.nominated is not None:
+            return life.nominated.node or ""
+        return self._nominations.get(life.job.id, "")
+
+    @cached_property
+    def _nominations(self) -> Mapping[str, str]:
+        """Maps the Pods that wait to their nominated nodes, according to the manifests."""
+        there = self._moment.cluster
+        waits = (pod for pod in there.pods if not pod.node and pod.nominated_node in there.nodes)
+        return {pod.key: pod.nominated_node for pod in waits}
 
     def _leaving_with(self, job: Job, short: Collection[str]) -> list[str]:
         """Returns the jobs of the same cohorts whose eviction began before, and that hold missing quota."""

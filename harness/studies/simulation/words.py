@@ -42,6 +42,12 @@ class Words:
         assert life.admitted is not None
         return self._sentences(life.job).about(self._event(life.admitted, life.admitted.pods))
 
+    def nomination(self, job: Job, node: str, fact: Fact | None) -> str:
+        """Returns a sentence about the node that is nominated for a pod. `fact` is the decision, if known."""
+        figures = Figures() if fact is None else self.figures(fact)
+        event = Event(self._instant.at, "nominate", 1, figures=figures, nodes={node: 1})
+        return self._sentences(job).about(event)
+
     def preempts(self, job: Job, facts: Sequence[Fact]) -> str:
         """Returns a sentence about the jobs that a job preempts."""
         victims = grouped((fact.job.id, fact) for fact in facts)
