@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from random import Random
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from harness import Cluster, Job, PodSet
+from harness.base.build import is_compiled
 from harness.cluster.model import ClusterQueue, FlavorQuotas, ResourceGroup, ResourceQuota, frozen
+from harness.models import waiting_requests
 from harness.models.job_quotas import Quotas, Request
 from harness.models.waiting_requests import WaitingRequests
 
@@ -62,3 +67,42 @@ def test_the_first_with_room_is_that_of_a_search_through_all(borrow: bool) -> No
         assert roomy >= {each for each in known if quotas.has_room(each)}
         if borrow:  # exactly these, if there is only one flavor
             assert all(quotas.has_room(each) for each in roomy if each.queue == "a")
+
+
+@pytest.mark.skipif(is_compiled(), reason="compiled code has no lines to count")
+def test_requests_that_have_left_attract_no_search() -> None:
+    """The small requests leave, and the large ones wait. Only the first search meets the small ones."""
+    quotas = Quotas(two_queues(), borrow=True)
+    index: WaitingRequests[int] = WaitingRequests(quotas)
+    requests = []
+    for number in range(400):
+        amounts = frozen({"cpu": (100 if number % 2 else 500) + number // 2, "memory": number})
+        pod_sets = (PodSet("main", 1, 1, amounts),)
+        job = Job(0, "j", 0, "a", "", "", 0, "", True, False, 0, "j", pod_sets, 1)
+        requests.append((quotas.request(job), job))
+        index.put(requests[-1][0], (0, number), number)
+    taken = quotas.assign(*requests[0])
+    assert taken is not None
+    quotas.charge(taken)  # 300 cpu remain
+    for request, _ in requests[1::2]:
+        index.remove(request)
+    assert lines_of(index) > 400
+    assert lines_of(index) < 100
+
+
+def lines_of(index: WaitingRequests[int]) -> int:
+    """How many lines of the index one search without a result executes."""
+    lines = 0
+
+    def line(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        lines += frame.f_code.co_filename == waiting_requests.__file__
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        assert index.first() is None
+    finally:
+        sys.settrace(before)
+    return lines
