@@ -54,7 +54,8 @@ def patched(cluster: Cluster, patch: Patch) -> Cluster:
     faults: list[Fault] = []
     documents = _documents(cluster, patch, faults)
     patches = [item for document in documents for item in unpacked(document, faults)]
-    if not patches and not faults:
+    table = isinstance(patch, (str, Path)) and is_table(Path(patch))
+    if not (patches or faults or table):  # a table without rows is a log in which nothing changed
         faults.append(Fault("", "contains no document; write 'kind', 'metadata.name' and the changed fields"))
     targets = [_target(each.content) for each in patches]
     names = {each.name for each in targets if each.kind == "Node"}

@@ -170,8 +170,8 @@ def moment_of(value: Any, where: str, faults: list[Fault]) -> Moment | None:
         return None
     found = _moment(value.isoformat() if isinstance(value, datetime) else str(value))
     if found is None:
-        what = f"{shown(value)} is not a time; write a date, or a time since the trace's origin such as 3d2h"
-        faults.append(Fault(where, f"{what} such as 2025-01-31T08:00:00Z"))
+        wanted = "a date such as 2025-01-31T08:00:00Z, or a time since the trace's origin such as 3d2h"
+        faults.append(Fault(where, f"{shown(value)} is not a time; write {wanted}"))
     return found
 
 
