@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from warnings import warn
@@ -43,6 +44,8 @@ def choose_reader(path: Path, plugins: Plugins, name: str | None = None) -> Read
         return candidates[0]
     known = ", ".join(plugins.readers.names())
     if not candidates:
+        if len(head) < _SNIFFED and not head.removeprefix(BOM_UTF8).strip():
+            raise TraceError(str(path), [Fault("", "has no lines")])
         try:
             refuse_zip(head)
         except PackedError as error:

@@ -144,9 +144,12 @@ def test_options_are_those_that_the_reader_declares(tmp_path: Path, plugins: Plu
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path, plugins: Plugins) -> None:
-    """Missing, a directory, a run, empty, or a name that no file has."""
+    """Missing, a directory, a run, empty, without a line, or a name that no file has."""
     empty = tmp_path / "empty.parquet"
     empty.touch()
+    blank = [tmp_path / name for name in ("mark.txt", "lines.csv", "packed.txt.gz")]
+    for path, content in zip(blank, (b"\xef\xbb\xbf", b"\n\r\n", gzip.compress(b"")), strict=True):
+        path.write_bytes(content)
     run = tmp_path / "run"
     run.mkdir()
     (run / "run.json").touch()
@@ -155,6 +158,7 @@ def test_files_that_are_none_are_refused(tmp_path: Path, plugins: Plugins) -> No
         (run, "is the folder of a run, not a trace file"),
         (tmp_path, "is a directory, not a trace file"),
         (empty, "is empty"),
+        *((path, "has no lines") for path in blank),
         (tmp_path / "nul\0l.parquet", "cannot be read"),
         (empty / "under.parquet", "cannot be read"),
     ):

@@ -95,8 +95,8 @@ def unpacked_head(head: bytes, most: int) -> bytes:
             if len(found) >= most:
                 break
     except _BROKEN:  # the head ends before the file does
-        pass
-    return found[:most] or head[:most]
+        return found[:most] or head[:most]
+    return found[:most]
 
 
 def _kind(data: bytes) -> _Kind | None:
