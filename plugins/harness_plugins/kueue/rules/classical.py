@@ -81,7 +81,8 @@ class ClassicPreemption:
         if own is not None and has_candidate(holders, incoming.mask, own):
             same = [_Phase([_Source(holders, ())], own)]
         borrows = may_borrow(queue.spec)
-        # Only preemption within the queue can free the queue's nominal quota.
+        # Only preemption within the queue can free the queue's nominal quota. Without candidates there, an
+        # attempt that doesn't borrow fails. Kueue tries it anyway. With many queues, this would take long.
         must_borrow = not same and bool(over_nominal(tree, incoming))
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
         hierarchy: list[_Source] = []  # queues over which the preemptor has a hierarchical advantage

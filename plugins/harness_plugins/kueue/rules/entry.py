@@ -22,7 +22,8 @@ class Entry:
     """The head of a queue in a cycle.
 
     Attributes:
-        marked: whether this workload was the last one in its queue to issue preemptions.
+        marked: whether this workload was the last one in its queue to issue preemptions (upstream's
+            IsPreemptor).
         reason: why the workload is not admitted, or "" while it can still be admitted. If an entry already
             has a reason when it is served, the cycle does nothing with it.
         inadmissible: whether the workload became inadmissible, so that it is not tried until quota is freed.

@@ -94,7 +94,8 @@ class FairSharing:
     def takes_back(self, incoming: Incoming) -> bool:
         """Returns True if the incoming workload's queue stays within its own quota of all needed resources.
 
-        The requests of the incoming workload must already be charged.
+        The queue then takes back its quota without comparing shares (upstream's preemptorWithinNominal). The
+        requests of the incoming workload must already be charged.
         """
         return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
 

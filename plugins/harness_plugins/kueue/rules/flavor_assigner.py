@@ -36,7 +36,10 @@ NO_FIT: Final = 0
 PREEMPT: Final = 1
 FIT: Final = 2
 DEFERRED_FIT: Final = 3
-"""The modes of an assignment. A deferred fit must wait until the victims of other entries are gone."""
+"""The modes of an assignment. A deferred fit must wait until the victims of other entries are gone.
+
+Upstream ranks a deferred fit below a fit. Here, only the other three modes are compared.
+"""
 
 
 class Assignment(NamedTuple):

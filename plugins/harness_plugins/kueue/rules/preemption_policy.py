@@ -67,7 +67,7 @@ def may_preempt_for(spec: ClusterQueue, amount: int, nominal: int, *, fair: bool
     """Returns True if a queue may preempt although no quota is free anywhere in its tree.
 
     A queue that would have to borrow can preempt in only two cases: if its policy allows preemption while
-    borrowing, or if the queue reclaims with fair sharing.
+    borrowing, or if the queue reclaims with fair sharing (upstream's canPreemptWhileBorrowing).
     """
     reclaims = fair and spec.preemption.reclaim_within_cohort != "Never"
     return amount <= nominal or may_borrow(spec) or reclaims

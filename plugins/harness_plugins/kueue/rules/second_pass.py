@@ -104,7 +104,8 @@ def looked_at(second: Sequence[SecondPass], heads: Iterable[Workload], *, fair: 
     """Yields the second passes that a cycle considers.
 
     Without fair sharing, a cycle considers all second passes. With fair sharing, it considers only the last
-    second pass of each ClusterQueue, and no second pass of a ClusterQueue that has a head.
+    second pass of each ClusterQueue, and no second pass of a ClusterQueue that has a head. The reason is that
+    upstream's fairSharingIterator keeps one entry for each queue (`cqToEntry`), and heads come last.
     """
     if not fair:
         yield from second

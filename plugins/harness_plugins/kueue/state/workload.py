@@ -173,7 +173,8 @@ def rank_of(workload: Workload) -> Rank:
     """Returns the rank of a workload among the candidates in its queue (upstream's CandidatesOrdering).
 
     Workloads that are already evicted come first. The other criteria, in this order, are lower priority,
-    newer reservation, and smaller UID.
+    newer reservation, and smaller UID. Upstream also ranks other queues before the preemptor's own. The
+    searches do this in a step of their own.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)
 
