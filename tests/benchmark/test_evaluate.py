@@ -113,7 +113,8 @@ def test_a_whole_evaluation_tells_what_went_badly(evaluate: Evaluates) -> None:
 )
 def test_what_a_policy_fails_with_is_its_result(code: str, told: str, evaluate: Evaluates) -> None:
     """An error in words, and nothing else; the next evaluation is not affected."""
-    found = evaluate(attacked(code), seconds=2, memory="1Gi")
+    limit = 2 if told == "took longer than 2" else 30  # a busy machine must not be faster to give up
+    found = evaluate(attacked(code), seconds=limit, memory="1Gi")
     assert found.score is None
     assert told in found.error
 
