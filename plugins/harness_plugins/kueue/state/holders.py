@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from operator import attrgetter
 from typing import final
 
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-from harness_plugins.kueue.state.workload import Rank, Workload, rank_of
+from harness_plugins.kueue.state.workload import Workload, rank_of
+
+_RANK = attrgetter("rank")
 
 
 @final
@@ -27,7 +30,6 @@ class Holders:
         self.queue = queue
         self.workloads: list[Workload] = []
         self.spared: dict[Workload, None] = {}
-        self._ranks: list[Rank] = []  # the ranks of `workloads`; bisecting them needs no Python key function
         self.evicted = 0
         self.usages: dict[Amounts, int] = {}
 
@@ -38,9 +40,8 @@ class Holders:
 
     def become(self, other: Holders) -> None:
         """Copies the content of another `Holders` object. Both objects contain the same workloads."""
-        self.workloads, self._ranks = other.workloads.copy(), other._ranks.copy()
-        self.spared, self.usages = other.spared.copy(), other.usages.copy()
-        self.evicted = other.evicted
+        self.workloads, self.spared = other.workloads.copy(), other.spared.copy()
+        self.usages, self.evicted = other.usages.copy(), other.evicted
 
     def renumber(self, numbers: Mapping[int, int]) -> None:
         """Renumbers the flavor-resources."""
@@ -56,10 +57,8 @@ class Holders:
         if workload.spared:
             self.spared[workload] = None
             return
-        rank = workload.rank = rank_of(workload)
-        at = bisect_right(self._ranks, rank)
-        self._ranks.insert(at, rank)
-        self.workloads.insert(at, workload)
+        workload.rank = rank_of(workload)
+        insort(self.workloads, workload, key=_RANK)
         self.evicted += workload.evicted
         self.usages[workload.usage] = self.usages.get(workload.usage, 0) + 1
 
@@ -68,10 +67,10 @@ class Holders:
         if workload.spared:
             del self.spared[workload]
             return
-        at = bisect_left(self._ranks, workload.rank)
+        at = bisect_left(self.workloads, workload.rank, key=_RANK)
         while self.workloads[at] is not workload:  # ranks are equal if UIDs are
             at += 1
-        del self._ranks[at], self.workloads[at]
+        del self.workloads[at]
         self.evicted -= workload.evicted
         if self.usages[workload.usage] == 1:
             del self.usages[workload.usage]

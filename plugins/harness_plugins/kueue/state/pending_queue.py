@@ -51,8 +51,7 @@ class PendingQueue:
         self._lines: dict[EquivalenceClass, _Lines] = {}
         self._line = Line()
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
-        self._inadmissible_classes: list[EquivalenceClass] = []
-        self._emptied: list[EquivalenceClass] = []
+        self._inadmissible_classes: dict[EquivalenceClass, None] = {}
         self._inadmissible: dict[Workload, None] = {}
         self._moved: set[SchedulingHash] = set()  # inadmissible classes, some of whose workloads are tried
         self._namespace_mismatch: list[Workload] = []
@@ -94,7 +93,6 @@ class PendingQueue:
             self._firsts[local_queue].become(line)
         self._line = self._firsts[None]
         self._inadmissible_classes = other._inadmissible_classes.copy()
-        self._emptied = other._emptied.copy()
         self._inadmissible = other._inadmissible.copy()
         self._moved = other._moved.copy()
         self._namespace_mismatch = other._namespace_mismatch.copy()
@@ -149,8 +147,7 @@ class PendingQueue:
                     self.set_inadmissible(entry[4])
             equal.inadmissible = False
             self._moved.add(equal.scheduling_hash)
-            self._inadmissible_classes = [each for each in self._inadmissible_classes if each is not equal]
-            self._emptied = [each for each in self._emptied if each is not equal]
+            del self._inadmissible_classes[equal]
         self._push(workload)
         return True
 
@@ -193,7 +190,7 @@ class PendingQueue:
     def _forget(self, equivalence_class: EquivalenceClass) -> None:
         """Removes an empty class. An inadmissible class stays, because equal workloads may still join it."""
         if equivalence_class.inadmissible:
-            self._emptied.append(equivalence_class)
+            self._lines[equivalence_class].clear()
             return
         del self.present[equivalence_class.scheduling_hash], self._lines[equivalence_class]
 
@@ -270,7 +267,7 @@ class PendingQueue:
         """Marks all workloads of a class as inadmissible until inadmissible workloads are requeued."""
         self._line.becomes_inadmissible(equivalence_class)
         equivalence_class.inadmissible = True
-        self._inadmissible_classes.append(equivalence_class)
+        self._inadmissible_classes[equivalence_class] = None
 
     def ahead(self) -> tuple[Block, int] | None:
         """Returns the block and index of the first workload, or None if the order is not that of the line.
@@ -298,10 +295,9 @@ class PendingQueue:
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
         """Marks consecutive workloads and their classes as inadmissible, from the result of `ahead` on."""
-        classes = [place[5] for place in places]
-        for each in classes:
-            each.inadmissible = True
-        self._inadmissible_classes += classes
+        for place in places:
+            place[5].inadmissible = True
+            self._inadmissible_classes[place[5]] = None
         self._line.pass_over(len(places))
 
     def requeue_inadmissible(self) -> None:
@@ -310,16 +306,10 @@ class PendingQueue:
             self.requeued = True
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
+        for equivalence_class in [each for each in self._inadmissible_classes if not self._lines[each]]:
+            self._forget(equivalence_class)
         self._inadmissible_classes.clear()
-        if self._moved:
-            self._moved.clear()
-        if self._emptied:
-            emptied = dict.fromkeys(self._emptied)
-            self._emptied.clear()
-            for equivalence_class in emptied:
-                lines = self._lines[equivalence_class]
-                if not any(_first(lines, each) for each in lines):
-                    self._forget(equivalence_class)
+        self._moved.clear()
         for line in self._firsts.values():
             line.start_over()
         if self._inadmissible:
