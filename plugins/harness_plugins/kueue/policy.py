@@ -226,7 +226,7 @@ class KueuePolicy:
             for workload in self._inactive:
                 message = self._why_inactive(workload)
                 if message and workload.job.index not in self._over:
-                    workload.place.told = NOTHING_TOLD
+                    workload.told = NOTHING_TOLD
                     yield Refuse(workload.job, INADMISSIBLE, {"message": message})
             self._inactive.clear()
         if self._unwoken and self._blocked is None:

@@ -243,7 +243,7 @@ class Scheduler:
             workload.held_back = asks.claimed.refused
         workload.counts = asks.counts
         workload.cluster_queue = pending.queue
-        workload.place.namespace_mismatch = self._namespace_mismatch(pending.queue, job.namespace)
+        workload.namespace_mismatch = self._namespace_mismatch(pending.queue, job.namespace)
         if self.local_queues is not None:
             workload.local_queue = self.local_queues.of(job, pending.queue.name)
 
@@ -270,8 +270,8 @@ class Scheduler:
         pending = self._queue_of(workload)
         if pending.preemptor is workload:
             pending.preemptor = None
-        workload.place.last_assignment = None
-        workload.place.told = NOTHING_TOLD
+        workload.last_assignment = None
+        workload.told = NOTHING_TOLD
         workload.admission = Admission(assignment.chosen, assignment.counts)
         workload.wanted = workload.running(assignment.counts)
         workload.admissions += 1
@@ -421,9 +421,12 @@ class Scheduler:
             if pending.queue.root != queue.root or not pending.queue.usable:
                 continue
             for workload in sorted(pending.inadmissible(), key=attrgetter("name")):
-                place = workload.place
-                if place.told != _OVERLOOKED and not place.namespace_mismatch and self.within_quota(workload):
-                    place.told = _OVERLOOKED
+                if (
+                    workload.told != _OVERLOOKED
+                    and not workload.namespace_mismatch
+                    and self.within_quota(workload)
+                ):
+                    workload.told = _OVERLOOKED
                     self._heads.reason_changed(workload)
                     yield workload
 
@@ -491,7 +494,7 @@ class Scheduler:
         queues = []
         for pending in self._by_number:
             first = pending.first()
-            last = None if first is None else first.place.last_assignment
+            last = None if first is None else first.last_assignment
             tried = None if last is None else (last.tried, last.generation, self.cycles - last.cycle)
             queues.append((first, tried, pending.preemptor))
         return tuple(queues)
@@ -527,10 +530,10 @@ class Scheduler:
         taken: list[Workload] = []
         left_out: list[Workload] = []
         for workload in heads.workloads:
-            if workload.place.namespace_mismatch:
+            if workload.namespace_mismatch:
                 pending = self._queue_of(workload)
                 if self._parks_any_class and not pending.strict:
-                    pending.set_class_inadmissible(workload.place.equivalence_class)
+                    pending.set_class_inadmissible(workload.equivalence_class)
                 pending.set_namespace_mismatch(workload)
                 left_out.append(workload)
                 self._cycle.leave_out(workload, NAMESPACE_MISMATCH)
@@ -540,7 +543,7 @@ class Scheduler:
                 self._cycle.leave_out(workload, INVALID)
                 if not (pending := self._queue_of(workload)).strict:
                     if self._parks_any_class:
-                        pending.set_class_inadmissible(workload.place.equivalence_class)
+                        pending.set_class_inadmissible(workload.equivalence_class)
                     else:
                         pending.set_inadmissible(workload)
                     left_out.append(workload)

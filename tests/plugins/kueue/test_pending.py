@@ -54,16 +54,16 @@ def test_the_first_one_is_the_oldest_of_all_that_are_not_inadmissible(
             pending.remove(gone)
             del present[gone]
         elif step == 4 and first is not None:
-            pending.set_class_inadmissible(first.place.equivalence_class)
-            inadmissible.append(first.place.equivalence_class)
+            pending.set_class_inadmissible(first.equivalence_class)
+            inadmissible.append(first.equivalence_class)
         elif step == 5 and place % 2:
             pending.requeue_inadmissible()
             inadmissible.clear()
-        left = [each for each in present if each.place.equivalence_class not in inadmissible]
+        left = [each for each in present if each.equivalence_class not in inadmissible]
         assert pending.first() is min(left, key=lambda each: (each.timestamp, each.uid), default=None)
         assert set(pending.active()) == set(left)
         assert set(pending.inadmissible()) == {
-            each for each in present if each.place.equivalence_class in inadmissible
+            each for each in present if each.equivalence_class in inadmissible
         }
 
 
@@ -71,7 +71,7 @@ def test_a_class_that_is_inadmissible_takes_in_who_comes_after_all_have_left() -
     """Until it is requeued, whoever is just like those that were inadmissible is so, too."""
     (pending,) = queues(q="c")
     first = waiting(pending, 0, 0)
-    pending.set_class_inadmissible(first.place.equivalence_class)
+    pending.set_class_inadmissible(first.equivalence_class)
     pending.remove(first)
     waiting(pending, 0, 1)
     assert pending.first() is None
@@ -239,7 +239,7 @@ def test_heads_in_vain_only_stand_by_where_names_tell_the_turn_of_several_trees(
     found = resting(trees, {workloads[1]}, by_name=True, bystanders=bystanders).take()
     assert found == CycleHeads([workloads[0], *workloads[2:]], True, 1, 4)
     assert bystanders == [(workloads[1], None)]
-    assert workloads[1].place.equivalence_class.inadmissible
+    assert workloads[1].equivalence_class.inadmissible
 
 
 def test_heads_in_vain_that_keep_quota_are_looked_at_together_with_others_of_their_tree() -> None:
@@ -297,14 +297,14 @@ def test_a_long_queue_keeps_its_order_in_blocks(steps: list[tuple[int, int]]) ->
         elif step == 2 and first is not None:
             found = pending.ahead()
             if found is None:
-                pending.set_class_inadmissible(first.place.equivalence_class)
+                pending.set_class_inadmissible(first.equivalence_class)
             else:
                 block, at = found
                 pending.set_ahead_inadmissible(block.entries[at : at + place % 50])
         elif step == 3 and place % 4 == 0:
             pending.requeue_inadmissible()
-        left = [each for each in present if not each.place.equivalence_class.inadmissible]
-        left.sort(key=lambda each: (each.timestamp, each.uid, each.place.ticket))
+        left = [each for each in present if not each.equivalence_class.inadmissible]
+        left.sort(key=lambda each: (each.timestamp, each.uid, each.ticket))
         assert pending.first() is next(iter(left), None)
         found = pending.ahead()
         if left and found is not None:
@@ -324,7 +324,7 @@ def test_without_shortcuts_every_head_is_looked_at_in_every_cycle() -> None:
     first, second, third = waiting(one, 0, 0), waiting(two, 0, 0), waiting(other, 0, 0)
     for _ in range(2):
         assert heads.take() == CycleHeads([first, second, third], False, 1, 3)
-    one.set_class_inadmissible(first.place.equivalence_class)
-    other.set_class_inadmissible(third.place.equivalence_class)
+    one.set_class_inadmissible(first.equivalence_class)
+    other.set_class_inadmissible(third.equivalence_class)
     heads.requeue_inadmissible(one.queue.root)
     assert heads.take() == CycleHeads([first, second], False, 1, 2)

@@ -215,14 +215,14 @@ def test_a_head_that_lacks_quota_again_after_it_fitted_is_tried_only_if_that_is_
     assert isinstance(admitted, Admitted)
     scheduler.reserve(admitted, 0)
     assert not list(scheduler.cycle())
-    lacking = second.place.told
+    lacking = second.told
     for returns in (0, 1):
-        second.place.told = lacking.then(FAILED_AFTER_NOMINATION)._replace(returns=returns)
+        second.told = lacking.then(FAILED_AFTER_NOMINATION)._replace(returns=returns)
         scheduler.requeue_all()
         scheduler.refused.clear()
         list(cycle := scheduler.cycle())
         assert (cycle == (), len(scheduler.refused)) == (bool(returns), 1 - returns)
-        assert second.place.told == (lacking.last, {lacking.last, FAILED_AFTER_NOMINATION}, returns + 1)
+        assert second.told == (lacking.last, {lacking.last, FAILED_AFTER_NOMINATION}, returns + 1)
         assert pending.first() is None
 
 

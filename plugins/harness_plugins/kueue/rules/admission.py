@@ -134,11 +134,11 @@ class AdmissionCycle:
             return
         workload = entry.workload
         why = why_not(entry.assignment, reason) + message
-        before = workload.place.told
+        before = workload.told
         if why == before.last:
             return
         after = before.then(why)
-        workload.place.told = after
+        workload.told = after
         if not before.tells(after):
             return
         again = after.returns > before.returns
@@ -149,9 +149,9 @@ class AdmissionCycle:
 
     def leave_out(self, workload: Workload, message: str) -> None:
         """Records the reason why a head is skipped before nomination, unless it was the last known reason."""
-        told = workload.place.told
+        told = workload.told
         if self.records and told.last != message:
-            workload.place.told = told.then(message)
+            workload.told = told.then(message)
             self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
 
     def _serve(self, entry: Entry) -> Admitted | Preempted | None:
@@ -177,14 +177,14 @@ class AdmissionCycle:
             self._fails(entry, NO_PREEMPTION_CANDIDATES)
             self._reserve_for_later(entry)
         elif assignment.mode == DEFERRED_FIT:
-            workload.place.last_assignment = None
+            workload.last_assignment = None
             self._fails(entry, PENDING_PREEMPTION, DEFERRED, victims)
             self._reserve(entry, assignment.usage)
         elif overlaps or not (
             stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment))
         ):
             if not self._gates.flavor_fungibility_preserve_scan_progress:
-                workload.place.last_assignment = None
+                workload.last_assignment = None
             if overlaps:
                 both = [each.workload for each in targets if each.workload in victims]
                 self._fails(entry, FAILED_AFTER_NOMINATION, OVERLAP, {each: victims[each] for each in both})
@@ -199,7 +199,7 @@ class AdmissionCycle:
             taken = tuple(target.workload for target in targets)
             fresh = [target for target in targets if not target.workload.evicted]
             if fresh and self._rate is not None and not self._rate.allows(workload, fresh):
-                workload.place.last_assignment = None
+                workload.last_assignment = None
                 self._fails(entry, FAILED_AFTER_NOMINATION, LIMITED, dict.fromkeys(taken))
                 self._reserve_for_later(entry)
                 return None
@@ -208,12 +208,12 @@ class AdmissionCycle:
             self._reserve(entry, assignment.usage)
             self._snapshot.preempt(taken, workload)
             entry.reason = PENDING_PREEMPTION
-            workload.place.last_assignment = None
+            workload.last_assignment = None
             if fresh:
                 if self._rate is not None:
                     self._rate.preempted(fresh)
-                told = workload.place.told  # the preemptions record this reason themselves
-                workload.place.told = told._replace(last=PENDING_PREEMPTION + PENDING)
+                told = workload.told  # the preemptions record this reason themselves
+                workload.told = told._replace(last=PENDING_PREEMPTION + PENDING)
                 return Preempted(workload, assignment, fresh)
         return None
 
@@ -300,11 +300,11 @@ class AdmissionCycle:
         if reason == PENDING_PREEMPTION:
             pending.preempts(workload)
         again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
-        if pending.strict or again or workload.place.last_assignment is not None:
+        if pending.strict or again or workload.last_assignment is not None:
             return
         entry.inadmissible = True
         if self._gates.scheduling_equivalence_hashing:
-            pending.set_class_inadmissible(workload.place.equivalence_class)
+            pending.set_class_inadmissible(workload.equivalence_class)
         else:
             pending.set_inadmissible(workload)
 

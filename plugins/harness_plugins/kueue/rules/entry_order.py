@@ -58,7 +58,6 @@ class FairOrder:
     """
 
     def __init__(self, cache: Cache, shares: Shares, gates: Gates) -> None:
-        self._cache = cache
         self._tree = cache.tree
         self._shares = shares
         self._preemptors_first = gates.prioritize_preemptor_workloads

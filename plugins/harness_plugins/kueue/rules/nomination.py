@@ -66,7 +66,7 @@ class Nominator:
         The scan starts over if the last attempt is older than the last cycle and the queue has changed in the
         meantime. Without the FlavorFungibility gate, every scan starts with the first flavor.
         """
-        last = workload.place.last_assignment
+        last = workload.last_assignment
         if last is None or not self._gates.flavor_fungibility:
             return ()
         if self._gates.flavor_fungibility_preserve_scan_progress and cycle - last.cycle <= 1:
@@ -75,10 +75,10 @@ class Nominator:
 
     def remember(self, workload: Workload, assignment: Assignment, cycle: int) -> None:
         """Stores the flavors that were considered. If these were all flavors, the next scans start over."""
-        workload.place.last_assignment = None
+        workload.last_assignment = None
         if assignment.untried:
             generation = workload.cluster_queue.generation
-            workload.place.last_assignment = LastAssignment(assignment.tried, cycle, generation)
+            workload.last_assignment = LastAssignment(assignment.tried, cycle, generation)
 
     def assign(self, workload: Workload, tried: Tried, allowed: Chosen | None = None) -> Assignment:
         """Assigns flavors to all pods. If that fails and the job allows it, assigns flavors to fewer pods.
@@ -151,6 +151,6 @@ class Fit:
 
         With partial admission, quota for fewer pods is enough.
         """
-        if not workload.cluster_queue.usable or workload.place.namespace_mismatch or not workload.asks.valid:
+        if not workload.cluster_queue.usable or workload.namespace_mismatch or not workload.asks.valid:
             return False
         return self._nominator.assign(workload, ()).mode == FIT

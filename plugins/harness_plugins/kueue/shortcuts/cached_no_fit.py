@@ -153,7 +153,7 @@ class CachedNoFits:
 
     def of(self, workload: Workload, version: int) -> Assignment | None:
         """Returns the failed assignment of a workload's class if it would fail in the same way now."""
-        no_fit = self._known.get(workload.place.equivalence_class.key)
+        no_fit = self._known.get(workload.equivalence_class.key)
         if no_fit is None or not no_fit.still(self._cache, self._reasons, version):
             return None
         return no_fit.assignment
@@ -173,7 +173,7 @@ class CachedNoFits:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:  # otherwise, an older failure is kept, because it can become valid again
-            self._known[workload.place.equivalence_class.key] = CachedNoFit(
+            self._known[workload.equivalence_class.key] = CachedNoFit(
                 assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
 
@@ -186,16 +186,16 @@ class CachedNoFits:
         Returns None if serving the head may have other effects than making its class inadmissible. `version`
         is the result of the method `version`.
         """
-        place, queue = workload.place, pending.queue
-        no_fit = self._known.get(place.equivalence_class.key)
+        queue = pending.queue
+        no_fit = self._known.get(workload.equivalence_class.key)
         if no_fit is None or not self._by_class:
             return None
-        told, after = place.told, None
+        told, after = workload.told, None
         if no_fit.refusal != told.last:
             after = told.then(no_fit.refusal)
             if told.tells(after) or not str(told.last).startswith(FAILED_AFTER_NOMINATION):
                 return None
-        if pending.strict or no_fit.turn_matters or place.last_assignment is not None:
+        if pending.strict or no_fit.turn_matters or workload.last_assignment is not None:
             return None
         if not no_fit.still(self._cache, self._reasons, version):
             return None

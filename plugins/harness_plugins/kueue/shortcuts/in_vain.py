@@ -109,10 +109,9 @@ class Run:
         """Marks the first `number` heads and their classes as inadmissible."""
         self.number -= number
         if not self.places:
-            place = self.head.place
-            self.pending.set_class_inadmissible(place.equivalence_class)
+            self.pending.set_class_inadmissible(self.head.equivalence_class)
             if self.told is not None:
-                place.told = self.told
+                self.head.told = self.told
             return
         end = len(self.places) - self.number
         self.pending.set_ahead_inadmissible(self.places[end - number : end])
@@ -201,7 +200,7 @@ class InVain:
 
     def run(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns the first heads of a queue that would fail again, or None if the first head may succeed."""
-        last = head.place.told.last
+        last = head.told.last
         if last in _FUTILE:
             run = self._by_numbers(pending, head) if len(pending.present) >= _FEW else None
             if run is not None:
@@ -245,7 +244,7 @@ class InVain:
         block = pending.block_of(workload)
         if block is None:
             return
-        known, lack, ticket = self._known(pending, block), self._lacks.of(workload), workload.place.ticket
+        known, lack, ticket = self._known(pending, block), self._lacks.of(workload), workload.ticket
         if lack is not None:
             if known.passed.get(ticket) != lack:
                 known.take_in(ticket, lack)

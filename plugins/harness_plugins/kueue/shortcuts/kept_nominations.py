@@ -113,7 +113,7 @@ class KeptNominations(Nominator):
 
     def nominate(self, workload: Workload, cycle: int) -> Assignment:
         """Returns the assignment of a head in this cycle, and remembers which flavors were considered."""
-        last = workload.place.last_assignment
+        last = workload.last_assignment
         tried = () if last is None else self.where_to_go_on(workload, cycle)
         assignment = self.assigned(workload, tried)
         self.remember(workload, assignment, cycle)

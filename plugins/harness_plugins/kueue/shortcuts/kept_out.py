@@ -54,12 +54,12 @@ class KeptOut:
         enough, and the run's last request must be served before `head`. If this is not true for all heads of
         a run, the first heads of the run are checked.
         """
-        queue, place = head.cluster_queue, head.place
+        queue = head.cluster_queue
         # The order of entries from different cohorts depends on the shares of the cohorts.
-        if place.told.last != _KEPT_OUT or place.last_assignment is not None or len(queue.path) != 1:
+        if head.told.last != _KEPT_OUT or head.last_assignment is not None or len(queue.path) != 1:
             return 0
         keepers = [each for each in runs if each.pending.queue.path == queue.path]
-        if not keepers or not self._by_age or place.namespace_mismatch:
+        if not keepers or not self._by_age or head.namespace_mismatch:
             return 0
         assignment = self._assigned(head)
         if assignment.mode != FIT or assignment.placed or assignment.untried:

@@ -66,11 +66,11 @@ class Lacks:
 
     def of(self, workload: Workload) -> Lack | None:
         """Returns the quota that a refused head lacks, or None if amounts alone don't explain the refusal."""
-        place, asks = workload.place, workload.asks
-        wanting = place.told.last == NO_PREEMPTION_CANDIDATES
-        if not wanting and place.told.last != NO_QUOTA:
+        asks = workload.asks
+        wanting = workload.told.last == NO_PREEMPTION_CANDIDATES
+        if not wanting and workload.told.last != NO_QUOTA:
             return None
-        if place.last_assignment is not None or place.namespace_mismatch or asks.reducible:
+        if workload.last_assignment is not None or workload.namespace_mismatch or asks.reducible:
             return None
         key = workload.cluster_queue.number, asks.number, workload.counts, wanting
         if key not in self._known:

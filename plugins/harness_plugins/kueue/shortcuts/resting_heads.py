@@ -274,7 +274,7 @@ class RestingHeads:
         for head in self._looked_at:
             queue = head.cluster_queue
             one = self._one[queue.root]
-            if one not in restless and not head.place.equivalence_class.inadmissible:
+            if one not in restless and not head.equivalence_class.inadmissible:
                 self._active.remove(queue.number)
                 self._at_rest.setdefault(one, {})[queue.number] = head
                 self.resting += 1
@@ -288,7 +288,7 @@ class RestingHeads:
     def _matters(self, entry: Entry, crowded: Collection[int]) -> bool:
         """Returns True if the outcome of a head would change the next cycle."""
         workload, reason = entry.workload, entry.reason
-        if not reason or workload in self._stirred or workload.place.last_assignment is not None:
+        if not reason or workload in self._stirred or workload.last_assignment is not None:
             return True
         if reason == PENDING_PREEMPTION and not entry.marked:
             return True  # it has just become the preemptor of its queue

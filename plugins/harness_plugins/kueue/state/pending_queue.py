@@ -71,9 +71,9 @@ class PendingQueue:
         self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
         for workload in (*self.active(), *self._waiting(inadmissible=True), *self._inadmissible, *set_aside):
-            workload.place.namespace_mismatch = mismatches(workload.job.namespace)
+            workload.namespace_mismatch = mismatches(workload.job.namespace)
         for workload in set_aside:
-            if workload.place.namespace_mismatch:
+            if workload.namespace_mismatch:
                 self._namespace_mismatch.append(workload)
             else:
                 self.add(workload)
@@ -113,13 +113,13 @@ class PendingQueue:
             self._inadmissible[workload] = None
             return False
         self._push(workload)
-        return not workload.place.equivalence_class.inadmissible
+        return not workload.equivalence_class.inadmissible
 
     def _push(self, workload: Workload) -> None:
         self._tickets += 1
-        place, local_queue = workload.place, workload.local_queue
-        place.ticket = self._tickets
-        equal = place.equivalence_class = self._class_of(workload)
+        local_queue = workload.local_queue
+        workload.ticket = self._tickets
+        equal = workload.equivalence_class = self._class_of(workload)
         entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload, equal)
         lines = self._lines[equal]
         former = _first(lines, local_queue)
@@ -143,7 +143,7 @@ class PendingQueue:
         if equal.inadmissible:
             entries = [entry for line in self._lines[equal].values() for entry in line]
             for entry in entries:
-                if entry[4].place.ticket == entry[3]:
+                if entry[4].ticket == entry[3]:
                     self.set_inadmissible(entry[4])
             equal.inadmissible = False
             self._moved.add(equal.scheduling_hash)
@@ -153,10 +153,10 @@ class PendingQueue:
 
     def remove(self, workload: Workload) -> None:
         """Removes a workload that was admitted, or that becomes inadmissible without its class."""
-        place, local_queue = workload.place, workload.local_queue
-        lines = self._lines[place.equivalence_class]
+        local_queue = workload.local_queue
+        lines = self._lines[workload.equivalence_class]
         former = _first(lines, local_queue)
-        place.ticket = 0
+        workload.ticket = 0
         if former is None or former[4] is not workload:
             return  # the workload was not the first in its line
         firsts = self._firsts[local_queue]
@@ -165,13 +165,13 @@ class PendingQueue:
         if following is not None:
             firsts.enter(following)
         elif len(lines) == 1 or not any(_first(lines, each) for each in lines):
-            self._forget(place.equivalence_class)
+            self._forget(workload.equivalence_class)
 
     def withdraw(self, workload: Workload) -> bool:
         """Removes a workload, and returns whether it was pending here."""
         if self.preemptor is workload:
             self.preemptor = None
-        if workload.place.ticket:
+        if workload.ticket:
             self.remove(workload)
             return True
         if workload in self._namespace_mismatch:
@@ -223,7 +223,7 @@ class PendingQueue:
             first = self._first_of(local_queue)
             if first is not None:
                 usage = 0.0 if local_queue is None else local_queue.usage
-                order = (-first.priority, first.timestamp, first.uid, first.place.ticket)
+                order = (-first.priority, first.timestamp, first.uid, first.ticket)
                 rank = (usage, first is not self.preemptor or not self._sticky, *order)
                 if best is None or rank < best[0]:
                     best = rank, first
@@ -235,8 +235,8 @@ class PendingQueue:
         if (
             preemptor is not None
             and self._sticky
-            and preemptor.place.ticket
-            and not preemptor.place.equivalence_class.inadmissible
+            and preemptor.ticket
+            and not preemptor.equivalence_class.inadmissible
             and preemptor.local_queue is local_queue
         ):
             return preemptor
@@ -248,9 +248,9 @@ class PendingQueue:
         With this priority or a lower one, an older workload would have been before it ever since it was
         added. None means that no such priority is known.
         """
-        ticket = workload.place.ticket
+        ticket = workload.ticket
         first = None if self._by_usage or self.requeued else self._line.first()
-        if first is None or first.place.ticket >= ticket:
+        if first is None or first.ticket >= ticket:
             return None
         earlier = (first.timestamp, first.uid) <= (workload.timestamp, workload.uid)
         most = first.priority if earlier else first.priority - 1
@@ -279,16 +279,15 @@ class PendingQueue:
             return None
         if preemptor is not None and not self._sticky:
             return None
-        if preemptor is None or not preemptor.place.ticket:
+        if preemptor is None or not preemptor.ticket:
             return self._line.ahead()
-        return self._line.ahead() if preemptor.place.equivalence_class.inadmissible else None
+        return self._line.ahead() if preemptor.equivalence_class.inadmissible else None
 
     def block_of(self, workload: Workload) -> Block | None:
         """Returns the block of a workload, or None if the workload is not the first of its class."""
-        place = workload.place
-        if not place.ticket or self._by_usage:
+        if not workload.ticket or self._by_usage:
             return None
-        entry = _first(self._lines[place.equivalence_class], workload.local_queue)
+        entry = _first(self._lines[workload.equivalence_class], workload.local_queue)
         if entry is None or entry[4] is not workload:
             return None
         return self._firsts[workload.local_queue].block_of(entry)
@@ -337,7 +336,7 @@ class PendingQueue:
             if equivalence_class.inadmissible is inadmissible
             for line in lines.values()
             for entry in line
-            if entry[4].place.ticket == entry[3]
+            if entry[4].ticket == entry[3]
         ]
 
 
@@ -350,7 +349,7 @@ def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
     entries = lines.get(local_queue)
     while entries:
         entry = entries[0]
-        if entry[4].place.ticket == entry[3]:
+        if entry[4].ticket == entry[3]:
             return entry
         heappop(entries)
     return None

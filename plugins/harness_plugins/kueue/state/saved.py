@@ -11,11 +11,11 @@ from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
 
-_of_place = attrgetter("ticket", "last_assignment", "namespace_mismatch", "told")
-_of_workload = attrgetter(
+_FIELDS = (
     "timestamp", "has_quota", "usage", "uses", "reserved", "evicted", "spared", "rank", "admission",
-    "admissions", "wanted", "unhealthy",
+    "admissions", "wanted", "unhealthy", "ticket", "last_assignment", "namespace_mismatch", "told",
 )  # fmt: skip
+_of_workload = attrgetter(*_FIELDS)
 
 
 @final
@@ -39,9 +39,7 @@ class SavedTree:
             self._pending.append((each, queue))
             self._holders.append((cache.holders[each.queue.node], holders))
             waiting += (*each.active(), *each.inadmissible())
-        places = [each.place for each in waiting]
-        self._places = [(each, _of_place(each)) for each in places]
-        self._of_classes = [(each, each.equivalence_class) for each in places if each.ticket]
+        self._of_classes = [(each, each.equivalence_class) for each in waiting if each.ticket]
         self._workloads: list[tuple[Workload, tuple[Any, ...]]]
         self._workloads = [(each, _of_workload(each)) for each in waiting]
 
@@ -59,13 +57,9 @@ class SavedTree:
             holders.become(others)
         for each, inadmissible in self._classes:
             each.inadmissible = inadmissible
-        for place, of_place in self._places:
-            place.ticket, place.last_assignment, place.namespace_mismatch, place.told = of_place
-        for place, equivalence_class in self._of_classes:
-            place.equivalence_class = equivalence_class
+        for workload, equivalence_class in self._of_classes:
+            workload.equivalence_class = equivalence_class
         while self._workloads:  # the state that was saved first is restored last
-            one, of_workload = self._workloads.pop()
-            (
-                one.timestamp, one.has_quota, one.usage, one.uses, one.reserved, one.evicted, one.spared,
-                one.rank, one.admission, one.admissions, one.wanted, one.unhealthy,
-            ) = of_workload  # fmt: skip
+            workload, of_workload = self._workloads.pop()
+            for field, value in zip(_FIELDS, of_workload, strict=True):
+                setattr(workload, field, value)

@@ -78,26 +78,6 @@ class EquivalenceClass:
 
 @final
 @dataclass(slots=True, eq=False, repr=False)
-class QueuePlace:
-    """The place of a workload in the pending queue of its ClusterQueue.
-
-    Attributes:
-        ticket: the number of the valid entry of the workload in the queue, or 0 if it has none.
-        equivalence_class: the class of equal workloads in the queue. It is set when the workload is queued.
-        last_assignment: the flavors that were tried before, or None if the scan starts over.
-        namespace_mismatch: whether the queue does not admit workloads from the workload's namespace.
-        told: the reasons that were recorded for failed attempts since the workload was queued.
-    """
-
-    ticket: int = 0
-    equivalence_class: EquivalenceClass = field(init=False)
-    last_assignment: LastAssignment | None = None
-    namespace_mismatch: bool = False
-    told: Told = NOTHING_TOLD
-
-
-@final
-@dataclass(slots=True, eq=False, repr=False)
 class Workload:
     """A workload that is pending or holds quota.
 
@@ -110,6 +90,11 @@ class Workload:
             eviction changed it.
         cluster_queue: the ClusterQueue to which the workload was submitted. The workload can hold quota of
             this queue.
+        ticket: the number of the valid entry of the workload in its queue, or 0 if it has none.
+        equivalence_class: the class of equal workloads in the queue.
+        last_assignment: the flavors that were tried before, or None if the scan starts over.
+        namespace_mismatch: whether the queue does not admit workloads from the workload's namespace.
+        told: the reasons that were recorded for failed attempts since the workload was queued.
         uses: a bit mask of the flavor-resources to which the workload was admitted, even if it does not hold,
             or no longer holds, quota for them.
         unhealthy: the failed node in `placed` that the pods must leave, or "" if there is none.
@@ -137,7 +122,11 @@ class Workload:
     counts: tuple[int, ...] = field(init=False)
     cluster_queue: ClusterQueueState = field(init=False)  # set on submission, or with the quota
     local_queue: LocalQueueUsage | None = None
-    place: QueuePlace = field(default_factory=QueuePlace)
+    ticket: int = 0
+    equivalence_class: EquivalenceClass = field(init=False)  # set when the workload is queued
+    last_assignment: LastAssignment | None = None
+    namespace_mismatch: bool = False
+    told: Told = NOTHING_TOLD
     has_quota: bool = False
     usage: Amounts = ()
     uses: int = 0
