@@ -19,12 +19,7 @@ from harness_plugins.kueue.state.workload import Workload
 
 def has_candidate(holders: Holders, mask: int, allowed: Allowed) -> bool:
     """Returns True if at least one workload in the queue can be preempted and uses a needed resource."""
-    workloads = holders.workloads
-    if holders.evicted:
-        return next(candidates_in_order(holders, mask, allowed), None) is not None
-    if not workloads or workloads[0].priority >= allowed.below:
-        return False
-    return next(preemptible(workloads, mask, allowed), None) is not None
+    return next(candidates_in_order(holders, mask, allowed), None) is not None
 
 
 def candidates_in_order(holders: Holders, mask: int, allowed: Allowed) -> Iterator[Workload]:
