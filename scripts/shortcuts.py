@@ -177,7 +177,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
     "ShareRanking": _no_ranking,
-    "KeptNominations, with CycleStates": lambda: _forgets(KeptNominations, "_known"),
+    "KeptNominations": lambda: _forgets(KeptNominations, "_known"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
     "Bystanders": _no_bystanders,
 }

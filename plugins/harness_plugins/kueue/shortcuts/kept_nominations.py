@@ -26,41 +26,6 @@ _Order: TypeAlias = tuple[int, frozenset[int] | None]
 With classic preemption, it is None, because any further eviction may change the result.
 """
 
-_Step: TypeAlias = tuple[int, int, object, object]
-"""The number of the earlier reservations, and the node, the quota and the places of the next reservation."""
-
-
-@final
-class CycleStates:
-    """Gives a number to each list of reservations that a cycle makes. Equal lists have the same number.
-
-    Lists recur, because a preemptor that waits for its targets to terminate makes the same reservations in
-    every cycle. The cache key consists of the earlier reservations of the cycle and the next reservation.
-    """
-
-    __slots__ = ("_counted", "_known", "_number", "_numbers", "_snapshot")
-
-    def __init__(self) -> None:
-        self._known: Memo[_Step, int] = Memo()
-        self._numbers = 0
-        self._snapshot: Snapshot | None = None
-        self._counted = self._number = 0
-
-    def of(self, snapshot: Snapshot) -> int:
-        """Returns the number that identifies the current reservations of a snapshot."""
-        if snapshot is not self._snapshot:
-            self._snapshot = snapshot
-            self._counted = self._number = 0
-        for workload, amounts, places in snapshot.reserved[self._counted :]:
-            step = self._number, workload.cluster_queue.node, amounts, places
-            number = self._known.get(step)
-            if number is None:
-                self._numbers += 1
-                number = self._known[step] = self._numbers
-            self._number = number
-        self._counted = len(snapshot.reserved)
-        return self._number
-
 
 @final
 class KeptNominations(Nominator):
@@ -100,10 +65,9 @@ class KeptNominations(Nominator):
         self._fits = fits
         self._no_fits = no_fits
         # The key consists of the workload, its pods, the flavors that it has tried or must get, the version
-        # of its tree, the number of the cycle's reservations (see `CycleStates`), and the cycle's victims. A
+        # of its tree, and the cycle's reservations and victims. A
         # preemptor is served and assigned again in every cycle until its targets are gone.
         self._known: Memo[tuple[object, ...], tuple[Assignment, _Order]] = Memo()
-        self._states = CycleStates()
         self._cycle = -1
         self.stirred: set[Workload] = set()
 
@@ -142,7 +106,7 @@ class KeptNominations(Nominator):
         no_fit = None if tried else self._no_fits.of(workload, version)
         if no_fit is not None:
             return no_fit
-        question = workload, workload.counts, tried, version, 0, ()
+        question = workload, workload.counts, tried, version, (), ()
         root = workload.cluster_queue.root
         known = self._kept(question, root)
         if known is not None:
@@ -189,7 +153,7 @@ class KeptNominations(Nominator):
             return first
         queue = workload.cluster_queue
         version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
-        question = workload, workload.counts, first.chosen, version, self._states.of(snapshot), gone
+        question = workload, workload.counts, first.chosen, version, tuple(snapshot.reserved), gone
         known = self._kept(question, queue.root)
         if known is not None:
             self.remember(workload, known, snapshot.cycle)
