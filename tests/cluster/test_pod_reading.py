@@ -214,6 +214,14 @@ def test_a_fault_names_object_and_field(spec: dict[str, Any], message: str) -> N
     assert faults[0].startswith("Pod p: spec.")
 
 
+@pytest.mark.parametrize("kind", [3, {"a": "b"}, ["Job"]])
+def test_an_owner_of_a_wrong_type_is_a_fault(kind: Any) -> None:
+    """As in every other field."""
+    metadata = {"name": "p", "ownerReferences": [{"kind": kind, "name": "o", "uid": "u"}]}
+    with pytest.raises(ClusterError, match=r"Pod p: metadata.ownerReferences\[0\].kind: must be text"):
+        cluster_from([{"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {}}], "test")
+
+
 def test_what_is_not_modelled_is_warned_of() -> None:
     """A claim for a volume may bind a pod to a zone, and devices decide where it fits."""
     manifest = {

@@ -93,7 +93,7 @@ def read_pod(fields: Fields) -> Pod:
     start = read_time(status, "startTime")
     nominated = status.string("nominatedNodeName")
     ended = status.string("phase") in ("Succeeded", "Failed")
-    owners = _kinds_of_owners(metadata.raw("ownerReferences"))
+    owners = {owner.string("kind") for owner in metadata.items("ownerReferences")}
     gone_at = read_time(metadata, "deletionTimestamp")
     return Pod(
         name,
@@ -138,11 +138,6 @@ def _texts(annotations: Any) -> dict[str, str]:
 
 def _first(said: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((said[name] for name in names if said.get(name)), "")
-
-
-def _kinds_of_owners(owners: Any) -> set[Any]:
-    several = owners if isinstance(owners, list) else ()
-    return {each.get("kind") for each in several if isinstance(each, Mapping)}
 
 
 def unbound(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
