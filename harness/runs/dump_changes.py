@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from harness.base.json_text import mapping_of
 from harness.base.text import first_of
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.queues_missing import REMEDY
@@ -98,6 +100,28 @@ def workloads_left_out(
             found.setdefault((what, then), []).append(told)
     for (what, then), names in found.items():
         yield from _said(names, what, then, "Workload")
+
+
+def workloads_missing(cluster: Cluster) -> Iterator[str]:
+    """Yields a sentence if ClusterQueues count more Workloads with quota in their status than a dump has.
+
+    Kueue changes the status while kubectl prints the objects, so a tenth of the Workloads may be missing.
+    """
+    admissions = (each.admission for each in cluster.workloads if each.holds_quota)
+    held = Counter(each.cluster_queue for each in admissions if each is not None)
+    few = []
+    for manifest in cluster.manifests:
+        if manifest.get("kind") == "ClusterQueue":
+            name = str(mapping_of(manifest, "metadata").get("name"))
+            counted = mapping_of(manifest, "status").get("reservingWorkloads")
+            if isinstance(counted, int) and held[name] * 10 < counted * 9:
+                few.append(f"{name}: {held[name]:,} of {counted:,}")
+    if few:
+        yield (
+            "the manifests lack Workloads that hold quota according to the status of their ClusterQueues "
+            f"({first_of(few, _NAMED)}); harness treats their quota as free; "
+            "kubectl get workloads -A -o yaml prints them"
+        )
 
 
 def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool) -> str:

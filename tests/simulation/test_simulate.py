@@ -17,7 +17,7 @@ import jsonschema
 import polars as pl
 import pytest
 from cli_environment import called, clean_environment
-from live_dumps import GPU, KUEUE, ago, node, pod, queue, workload
+from live_dumps import GPU, KUEUE, ago, history, node, pod, queue, workload
 
 import harness
 from harness.base.errors import InputError, OptionError
@@ -163,6 +163,18 @@ def test_a_pod_that_waits_for_a_terminating_pod_waits_for_victims(nominated: boo
     waiting["spec"]["priority"] = 0
     (found,) = asked([node("n0"), going, waiting], workloads=["d/next"])
     assert outcome(found) == ("waits", "nodes")
+
+
+@pytest.mark.parametrize(("counted", "told"), [(None, False), (1, False), (2, True), ("2", False)])
+def test_workloads_that_the_dump_lacks_are_told(tmp_path: Path, counted: object, told: bool) -> None:
+    """The status of the ClusterQueue counts those that hold quota; the dump may be of one namespace."""
+    items = dump(workload("a", 8, held=2), workload("b", 8))
+    (cluster_queue,) = (each for each in items if each["kind"] == "ClusterQueue")
+    cluster_queue["status"] = {"reservingWorkloads": counted}
+    cluster, past = cluster_from(items, "dump"), history(tmp_path, 2)
+    starts = harness.forecast(cluster, history=past, futures=1, calibrate=0, workers=1, plugins=LIBRARY)
+    for notes in (harness.simulate(cluster, plugins=LIBRARY).notes, starts.notes):
+        assert any("status of their ClusterQueues (q: 1 of 2); harness" in note for note in notes) == told
 
 
 def test_a_gated_pod_takes_no_node() -> None:

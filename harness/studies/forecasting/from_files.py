@@ -20,7 +20,7 @@ from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.plugins.registries import PolicySpec
 from harness.policy import Never
-from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_left_out
+from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_left_out, workloads_missing
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
 from harness.runs.estimates.present import Now, now_of
@@ -144,6 +144,7 @@ class Asked:
         by_queues = settings.policy.admits_by_queues(cluster)
         there = replace(cluster, as_of=now.at)
         notes += not_as_it_was([there], taken, settings.policy.name, by_queues=by_queues)
+        notes += workloads_missing(there) if by_queues else ()
         if not now.waiting and self.submit is None:
             lost = list(workloads_left_out([cluster], taken, settings.policy.name, by_queues=by_queues))
             raise InputError(

@@ -15,7 +15,7 @@ from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
-from harness.runs.dump_changes import not_as_it_was, why_not_waiting
+from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_missing
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
 from harness.runs.live_cluster import require_queues, scheduler_of
 from harness.runs.questions import assumptions, ignored_fields
@@ -205,6 +205,8 @@ class Question:
         else:
             by_queues = policy.admits_by_queues(cluster)
             yield from not_as_it_was([cluster], instant.lives, policy.name, by_queues=by_queues)
+            if by_queues:
+                yield from workloads_missing(cluster)
 
 
 def asked_of(given: Sequence[Submitted]) -> list[Asked]:
