@@ -12,6 +12,7 @@ from live_dumps import GPU, node, queue
 
 import harness
 from harness import InputError
+from harness.base.errors import ClusterError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.forecasting.job_kinds import KINDS
@@ -169,6 +170,18 @@ def test_a_job_without_a_queue_gets_the_default_queue_of_its_namespace() -> None
     found = Question(LIBRARY, world, "kueue-classic").answered([job]).answers[0]
     assert (found.queue, found.verdict) == ("default", "starts")
     assert asked(job).ids == ("d/mine-0", "d/mine-1")  # its pods
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [("Pod", "kueue.x-k8s.io/pod-group-name"), ("Job", "kueue.x-k8s.io/prebuilt-workload-name")],
+)
+def test_a_job_that_shares_a_workload_is_refused(kind: str, label: str) -> None:
+    """Kueue makes one Workload of the whole group, or takes the one that is named."""
+    job = manifest(kind)
+    job["metadata"]["labels"][label] = "g"
+    with pytest.raises(ClusterError, match=f"{label}: Kueue makes no Workload of this object alone"):
+        asked(job)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,9 @@ NO_QUEUE = (
 )
 """The hint about a job that a scheduler does not schedule."""
 
+_SHARED = ("kueue.x-k8s.io/pod-group-name", "kueue.x-k8s.io/prebuilt-workload-name")
+"""The labels of objects that share a Workload with other objects, or name one that exists already."""
+
 LONGEST = "kueue.x-k8s.io/max-exec-time-seconds"
 """The label with the maximum execution time, which Kueue copies from a job to its Workload."""
 
@@ -186,6 +189,9 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     if job.get("kind") == WORKLOAD:
         documents = [{**job, "metadata": {**metadata, **each}, "status": {}} for each in named]
     elif queued and labels.get(QUEUE):
+        if shared := next((each for each in _SHARED if labels.get(each)), None):
+            rule = "Kueue makes no Workload of this object alone; submit the Workload itself"
+            raise ClusterError(source, [Fault(f"metadata.labels.{shared}", rule)])
         documents = [_workload_of(cluster, fields, pod_sets, {**metadata, **each}, labels) for each in named]
     elif job["kind"] == SPARK:
         rule = (
