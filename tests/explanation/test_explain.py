@@ -21,7 +21,7 @@ from harness import Admit, Decision, Job, Preempt, Refuse, Why
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.vocabulary import Units, read
 from harness.analysis.export.window import part_of
-from harness.base.errors import InputError, RunError
+from harness.base.errors import InputError, OptionError, RunError
 from harness.policy import LOST_WITH_NODE
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
@@ -562,6 +562,13 @@ def test_what_is_no_time_is_an_error_that_shows_one(text: str, kueue: Run) -> No
     with pytest.raises(InputError, match="is not a time of this run") as error:
         harness.explain(kueue, at=text)
     assert "30d12h" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize("asked", [{"job": 5}, {"queue": 5}, {"at": 5.5}, {"at": True}, {"job": ["mine"]}])
+def test_an_argument_of_another_type_is_an_error_in_words(asked: dict[str, Any], kueue: Run) -> None:
+    """Polars would refuse a number as a job's id in its own words."""
+    with pytest.raises(OptionError, match=f"{next(iter(asked))} must be a .*, not a value of type"):
+        harness.explain(kueue, **asked)
 
 
 @pytest.mark.parametrize("time", [0, 1, 999_999, 61_000_000, 86_400_000_000 * 40 + 5])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from pathlib import Path
+from types import NoneType
 
 from harness.analysis.explanation.clock import Clock
 from harness.analysis.explanation.histories import Histories
@@ -10,6 +12,7 @@ from harness.analysis.explanation.moment import Moment
 from harness.analysis.explanation.names import job_named
 from harness.analysis.explanation.story import Story
 from harness.analysis.explanation.vocabulary import Units
+from harness.base.arguments import check_type
 from harness.base.errors import RunError
 from harness.base.text import printable
 from harness.runs.run import Run
@@ -37,7 +40,11 @@ def explain(
         RunError: the run, job or queue does not exist, the time is not within the run, both a job and a
             queue are given, or there is nothing to explain.
         InputError: `at` is not a time.
+        OptionError: `job`, `queue` or `at` has the wrong type.
     """
+    check_type("job", (str, NoneType), "a job's name", job)
+    check_type("queue", (str, NoneType), "a queue's name", queue)
+    check_type("at", (str, Integral, NoneType), "a text or whole microseconds", at)
     run = run if isinstance(run, Run) else Run.open(run)
     clock, units = Clock(run), units_of(run)
     time = clock.parse(at) if isinstance(at, str) else at
