@@ -130,9 +130,12 @@ def _named(name: str) -> pl.Expr:
 
 
 def _leading_number(text: str) -> int | None:
-    """Returns the number at the beginning of a header value, such as `1,338 (batch partition; 512 total)`."""
-    match = re.match(r"\d{1,3}(,\d{3})+(?!\d)|\d+", text)
-    digits = match[0].replace(",", "") if match else ""
+    """Returns the number at the beginning of a header value, such as `1,338 (batch partition; 512 total)`.
+
+    The result is None if the number is only part of a term, such as `16+16` or `16x4`.
+    """
+    match = re.match(r"(\d{1,3}(,\d{3})+|\d+)(?=[\s(;]|,\s|$)", text)
+    digits = match[1].replace(",", "") if match else ""
     return int(digits) if 0 < len(digits) <= _LONGEST_NUMBER else None
 
 
