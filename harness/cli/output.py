@@ -78,7 +78,7 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
     if target.suffix != ".parquet":
         raise OptionError(
             f"{target} does not end with .parquet, but the command writes Parquet",
-            hint=f"call it {target.with_suffix('.parquet')}",
+            hint=f"call it {target / 'OUT.parquet' if target.is_dir() else target.with_suffix('.parquet')}",
         )
     return target
 

@@ -46,6 +46,10 @@ def test_what_is_read_is_not_written_over(
     ("arguments", "says"),
     [
         (["out.csv"], "Error: out.csv does not end with .parquet, but the command writes Parquet"),
+        (
+            ["."],
+            "Error: . does not end with .parquet, but the command writes Parquet\nHint: call it OUT.parq",
+        ),
         (["a.parquet", "-o", "b.parquet"], "Error: the output is given twice: a.parquet and -o b.parquet"),
         ([], "Error: no output file is given"),
     ],
