@@ -78,7 +78,7 @@ class AdmissionCycle:
         gates: Gates,
         figures: Figures,
         rate: PreemptionRate | None = None,
-        again: SecondPassNominator | None = None,
+        second_pass: SecondPassNominator | None = None,
     ) -> None:
         self._cache = cache
         self._rate = rate
@@ -89,7 +89,7 @@ class AdmissionCycle:
         self._gates = gates
         self._recomputes = gates.recompute_assignment_upon_preemption_targets_overlap
         self._places_anew = gates.tas_recompute_assignment_within_scheduling_cycle
-        self._again = again
+        self._second_pass = second_pass
         self.entries: list[Entry] = []
         self.in_vain: list[SecondPass] = []
         self.refused: list[Refused] = []
@@ -101,12 +101,12 @@ class AdmissionCycle:
         """Runs one cycle, and requeues the heads that the cycle does not admit."""
         self._snapshot = Snapshot(self._cache, cycle)
         entries = self.entries = [self._nominate(workload, cycle) for workload in heads]
-        again = [] if self._again is None else list(map(self._again.entry, second))
+        first = [] if self._second_pass is None else list(map(self._second_pass.entry, second))
         self.in_vain = []
-        for entry in self._order([*again, *entries] if again else entries):
+        for entry in self._order([*first, *entries] if first else entries):
             if not entry.reason:
                 one = entry.second
-                outcome = self._serve(entry) if one is None else self._serve_again(entry, one)
+                outcome = self._serve(entry) if one is None else self._serve_second_pass(entry, one)
                 if outcome is not None:
                     yield outcome
         self._snapshot.end()
@@ -162,8 +162,8 @@ class AdmissionCycle:
         assignment = entry.assignment
         stands = False  # whether the quota and the places are known to be sufficient
         if victims and self._recomputes and _overlap(assignment, victims):
-            again = self._nominator.reassign(workload, assignment, self._snapshot, without_victims=True)
-            assignment = entry.assignment = _deferred(again)
+            anew = self._nominator.reassign(workload, assignment, self._snapshot, without_victims=True)
+            assignment = entry.assignment = _deferred(anew)
         elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
             stands = self._has_place(assignment)
             if not stands:
@@ -217,20 +217,21 @@ class AdmissionCycle:
                 return Preempted(workload, assignment, fresh)
         return None
 
-    def _serve_again(self, entry: Entry, one: SecondPass) -> Replaced | Evicted | Preempted | None:
+    def _serve_second_pass(self, entry: Entry, one: SecondPass) -> Replaced | Evicted | Preempted | None:
         """Serves a workload that lost a node. The workload gets places on other nodes but needs no new quota.
 
         The workload still occupies its place on the lost node until the next cycle. If the workload became a
         preemption target earlier in this cycle, it is preempted and gets no other place.
         """
-        assert self._again is not None
-        workload, root, again = entry.workload, entry.workload.cluster_queue.root, self._again
+        assert self._second_pass is not None
+        workload, nominate = entry.workload, self._second_pass.nominate
+        root = workload.cluster_queue.root
         victims = self._snapshot.victims.setdefault(root, {})
         if victims and self._recomputes and _overlap(entry.assignment, victims):
-            found, entry.placed = self._snapshot.without_victims(root, lambda: again.nominate(one))
+            found, entry.placed = self._snapshot.without_victims(root, lambda: nominate(one))
             entry.assignment = _deferred(found)
         elif self._places_anew and not self._has_place(entry.assignment):
-            entry.assignment, entry.placed = again.nominate(one)
+            entry.assignment, entry.placed = nominate(one)
         assignment = entry.assignment
         if workload.evicted or workload in victims:
             return None
@@ -299,8 +300,8 @@ class AdmissionCycle:
         pending = self._pending[workload.cluster_queue.number]
         if reason == PENDING_PREEMPTION:
             pending.preempts(workload)
-        again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
-        if pending.strict or again or workload.last_assignment is not None:
+        immediate = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
+        if pending.strict or immediate or workload.last_assignment is not None:
             return
         entry.inadmissible = True
         if self._gates.scheduling_equivalence_hashing:
