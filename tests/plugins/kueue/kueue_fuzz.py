@@ -6,7 +6,7 @@ times as many, from other seeds each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -265,13 +265,36 @@ def by_usage(given: World, seed: int) -> World:
         "usageSamplingInterval": random.choice(("1s", "3s", "5s", "17s")),
         "resourceWeights": {"gpu": random.choice((0, 1, 5))},
     }
-    jobs = Jobs()
-    for job, duration, *_ in next(given.jobs.chunks()):
+    manifests.append(configuration(admissionFairSharing=settings))
+    return given._replace(
+        manifests=manifests, jobs=_with(given.jobs, lambda: {"namespace": random.choice(_NAMESPACES)})
+    )
+
+
+def starting(given: World, seed: int) -> World:
+    """The same world, where some pods take longer to be ready than Kueue waits for them."""
+    random = Random(seed)
+    strategy = {
+        "backoffBaseSeconds": random.choice((1, 10)),
+        "backoffLimitCount": 2,
+        "timestamp": random.choice(("Eviction", "Creation")),
+    }
+    settings = {
+        "timeout": random.choice(("5s", "20s")),
+        "blockAdmission": random.random() < 0.5,
+        "requeuingStrategy": strategy,
+    }
+    jobs = _with(given.jobs, lambda: {"startup": random.choice((0, 0, 1, 3, 8, 25))})
+    return given._replace(manifests=[*given.manifests, configuration(waitForPodsReady=settings)], jobs=jobs)
+
+
+def _with(jobs: Jobs, more: Callable[[], Mapping[str, Any]]) -> Jobs:
+    found = Jobs()
+    for job, duration, *_ in next(jobs.chunks()):
         fields = {"at": job.submit / SECOND, "seconds": duration / SECOND, "priority": job.priority}
         fields |= {"grace": job.grace_period / SECOND, "pod_sets": job.pod_sets}
-        jobs.add(job.id, job.queue, namespace=random.choice(_NAMESPACES), **fields)
-    manifests.append(configuration(admissionFairSharing=settings))
-    return given._replace(manifests=manifests, jobs=jobs)
+        found.add(job.id, job.queue, **fields, **more())
+    return found
 
 
 def released(given: World, seed: int) -> World:

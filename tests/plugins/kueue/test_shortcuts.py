@@ -35,6 +35,7 @@ from kueue_fuzz import (
     placed,
     previewed,
     released,
+    starting,
     world,
 )
 from kueue_worlds import cluster
@@ -182,6 +183,11 @@ def of_one_uid(seed: int) -> World:
     return given._replace(jobs=given.jobs.of_one_uid())
 
 
+def whose_pods_start(seed: int) -> World:
+    """Time-outs, backoffs and blocked admission; readiness outdates what scans have tried."""
+    return starting(world(seed, 2 + seed % 39), seed)
+
+
 def of_a_release(seed: int) -> World:
     """Older releases have other rules, and some of them crash."""
     return released(world(seed, 2 + seed % 39), seed)
@@ -218,6 +224,7 @@ KINDS = (
     (in_topologies, 600),
     (on_nodes_that_fail, 400),
     (of_one_uid, 150),
+    (whose_pods_start, 240),
     (alike, 150),
     (contested, 150),
     (of_a_release, 800),
