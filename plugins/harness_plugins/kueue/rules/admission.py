@@ -300,8 +300,8 @@ class AdmissionCycle:
         pending = self._pending[workload.cluster_queue.number]
         if reason == PENDING_PREEMPTION:
             pending.preempts(workload)
-        immediate = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
-        if pending.strict or immediate or workload.last_assignment is not None:
+        again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
+        if pending.strict or again or workload.last_assignment is not None:
             return
         entry.inadmissible = True
         if self._gates.scheduling_equivalence_hashing:
