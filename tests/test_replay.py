@@ -412,7 +412,9 @@ def test_a_replay_that_ends_before_the_first_event_says_so(
     run = harness.replay(
         trace, plugin="kueue-classic", cluster=cluster, until=until, output=tmp_path / "results"
     )
-    warning = "no event happens until 59s, because the cluster first changes 1m00s after the trace's origin"
+    warning = (
+        "no event happens until 59s, because the cluster first changes 1m00s after simulated time begins"
+    )
     assert (warning in run.info["cluster"]["warnings"]) == (not played)
 
 
@@ -432,7 +434,7 @@ def test_a_replay_that_ends_before_or_with_the_first_arrival_is_a_run_like_other
     assert values["jobs.unfinished"] == jobs
     assert values["utilization.allocated"] is None
     assert values["jobs.finished"] == values["disruption.preemptions"] == 0
-    warning = "nothing happens until 4s, because the first job is submitted 5s after the trace's origin"
+    warning = "nothing happens until 4s, because the first job is submitted 5s after simulated time begins"
     assert (warning in empty.info["cluster"]["warnings"]) == (jobs == 0)
     whole = harness.replay(trace, plugin="none", cluster=cluster, label="whole", output=tmp_path / "results")
     for pair in ([empty, other], [empty, whole], [whole, empty]):

@@ -223,12 +223,12 @@ class Plan(Value):
         if until < after:
             yield (
                 f"nothing happens until {format_duration(until)}, because the first job is submitted "
-                f"{format_duration(after)} after the trace's origin"
+                f"{format_duration(after)} after simulated time begins"
             )
         if self.cluster.changes and until < self.cluster.changes[0][0]:
             yield (
                 f"no event happens until {format_duration(until)}, because the cluster first changes "
-                f"{format_duration(self.cluster.changes[0][0])} after the trace's origin"
+                f"{format_duration(self.cluster.changes[0][0])} after simulated time begins"
             )
 
     def _startup_of_the_trace(self) -> Iterator[str]:

@@ -40,7 +40,8 @@ class Given(TypedDict, total=False):
             period. It is a duration such as `30s`, or microseconds.
         startup: how long pods take to become ready, as a duration or microseconds. The run time of a job
             begins when its pods are ready. Unused if the trace has a column for it.
-        until: the last simulated time, as a duration since the origin or microseconds.
+        until: the last simulated time, as a duration or microseconds. It counts from the trace's origin or,
+            in a window of the trace, from the first job.
         scale_arrivals: the factor by which jobs arrive faster. For example, 2 doubles the rate.
         at_start: `dump` starts with the Workloads and Pods of the manifests, `empty` without them. The
             default is `empty` for a trace whose dates precede those in the manifests, else `dump`.
@@ -238,7 +239,9 @@ _ALL = (
         unit="_us", metavar="TIME",
     ),
     Setting(
-        "until", None, _until, "Stop at this time after the trace's origin, such as 7d.",
+        "until", None, _until,
+        "Stop at this simulated time, such as 7d. It counts from the trace's origin, or with --window from "
+        "the first job.",
         unit="_us", metavar="TIME", recorded=ALWAYS,
     ),
     Setting(
