@@ -93,6 +93,8 @@ def test_scopes_patterns_and_changes_from_nothing(compared: harness.Comparison) 
     assert "wait.total.max {queue=prod} is " in checks[1].text
     assert " in strict, " in checks[1].text
     assert not holds(compared, "disruption.preemptions > +0%")
+    (check,) = compared.check("disruption.t* > 0", values=True)  # no run has a time to restart
+    assert check.measured.metric == "disruption.thrash"
 
 
 @pytest.mark.parametrize(

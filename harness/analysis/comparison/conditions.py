@@ -141,6 +141,8 @@ class Condition:
     def rows(self, comparison: Comparison) -> list[Row]:
         """Returns the measured metrics that match the condition and whose units fit its bound.
 
+        If several match, those without a value in any run are left out.
+
         Raises:
             RunError: no such metric was measured.
             OptionError: the bound does not fit the metric's unit, or there is no second run to compare with.
@@ -162,6 +164,7 @@ class Condition:
                 f"condition {self.text!r}: {self.metric} was not measured for resource {self.resource!r}",
                 hint=hint,
             )
+        found = [row for row in found if any(value is not None for value in row.values)] or found
         for row in found:
             self._limit(row.measured.unit)
         return found
