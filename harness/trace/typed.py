@@ -27,7 +27,7 @@ def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Fault]]:
             if not name.startswith(REQUEST):
                 continue  # the default applies to a column without any value
             series = series.cast(pl.Int64)  # a resource that no job requests is still a resource
-        result = _reserved(name) or (series if column is None else _cast(series, column))
+        result = reserved(name) or (series if column is None else _cast(series, column))
         if isinstance(result, str):
             faults.append(Fault(f"column {name}", result))
         else:
@@ -49,7 +49,8 @@ def _meant(name: str, columns: Sequence[str]) -> str:
     return "" if found is None else f"; is it {plain[found]!r}?"
 
 
-def _reserved(name: str) -> str | None:
+def reserved(name: str) -> str | None:
+    """Returns why a trace cannot have a column of this name, or None."""
     if name == f"{REQUEST}pods":
         return "is reserved: a job's pods are counted in the column 'pods'"
     if name in (REQUEST, LIMIT):

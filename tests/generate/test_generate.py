@@ -211,6 +211,8 @@ def test_kueues_generator_files_give_its_workloads_and_queues(spec: Callable[[st
         (MIX.replace("p90: 1h", "p90: 1m"), ["duration.lognormal.p90: is below the median"]),
         (MIX.replace("duration: 1h", "duration: 90"), ["jobs[1].duration: 90 is not a duration"]),
         (MIX.replace("cpu: 500m", "cpu: -1"), ["jobs[0].requests.cpu: -1 is out of range"]),
+        (MIX.replace("cpu: 500m", "pods: 4"), ["jobs[0].requests.pods: is reserved: a job's pods are"]),
+        (MIX.replace("cpu: 500m", "'': 4"), ["jobs[0].requests: names no resource"]),
         (MIX.replace("{2: 1, 4: 1}", "{two: 1}"), ["jobs[1].pods.choice.two: 'two' is not understood"]),
         (MIX.replace("{10: 1, 20: 1}", "{10: 0}"), ["priority.choice: needs at least one value"]),
         (MIX.replace("weight: 3", "weight: .inf"), ["line 8: .inf is not a number"]),

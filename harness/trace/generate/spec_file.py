@@ -26,6 +26,8 @@ from harness.trace.generate.distributions import (
 )
 from harness.trace.generate.kueue_file import is_kueue, read_kueue
 from harness.trace.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, Stream
+from harness.trace.schema import REQUEST
+from harness.trace.typed import reserved
 
 _INT32_MAX = 2**31 - 1
 _HIGHEST_RATE = 1e-2
@@ -86,6 +88,9 @@ def _tenant(fields: Fields) -> list[Stream]:
 def _kind(fields: Fields) -> JobKind:
     requests = fields.child("requests")
     found = {name: _distribution(requests, name, partial(to_amount, name)) for name in requests}
+    for name in found:
+        if (why := reserved(f"{REQUEST}{name}")) is not None:
+            requests.fault(name, why)
     if not found:
         fields.fault("requests", "is missing: a job must request at least one resource")
     return JobKind(
