@@ -77,8 +77,8 @@ def _answers(owner: type, answer: Any, *methods: str) -> None:
 def _all_heads() -> None:
     made = Shortcuts.nomination
 
-    def nomination(self: Shortcuts, world: Any, *args: Any) -> Any:
-        return *made(self, world, *args)[:2], EveryCycle(world.pending)
+    def nomination(self: Shortcuts, cache: Any, pending: Any, *args: Any) -> Any:
+        return *made(self, cache, pending, *args)[:2], EveryCycle(pending)
 
     Shortcuts.nomination = nomination  # type: ignore[method-assign, assignment]
 

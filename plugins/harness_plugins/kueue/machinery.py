@@ -29,7 +29,7 @@ from harness_plugins.kueue.rules.nomination import Fit
 from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
 from harness_plugins.kueue.rules.topology.placement import Topologies
-from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts, World
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
@@ -112,8 +112,9 @@ class Machinery:
             order = FairOrder(cache, shares, gates)
         self._offers = shortcuts.offers(FlavorOffers(cluster, cache.tree, gates))
         assigner = Assigner(cache, fair=fair, gates=gates, topologies=settings.asked)
-        world = World(cache, pending, shares, search, settings.topologies, gates, order)
-        nominator, turns, self.heads = shortcuts.nomination(world, self._offers, assigner)
+        nominator, turns, self.heads = shortcuts.nomination(
+            cache, pending, shares, search, settings.topologies, gates, order, self._offers, assigner
+        )
         figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
         again = None
         if settings.topologies is not None:

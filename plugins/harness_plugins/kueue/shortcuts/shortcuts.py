@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, final
+from typing import final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
@@ -37,18 +37,6 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
-
-
-class World(NamedTuple):
-    """The parts of a scheduler that shortcuts need."""
-
-    cache: Cache
-    pending: Sequence[PendingQueue]
-    shares: Shares
-    search: TargetSearch
-    topologies: TopologyFlavors | None
-    gates: Gates
-    order: ClassicOrder | FairOrder
 
 
 @final
@@ -92,10 +80,18 @@ class Shortcuts:
         return LacksQuota(cache, offers, fits).fits if self._on else fits
 
     def nomination(
-        self, world: World, offers: Offers, assigner: Assigner
+        self,
+        cache: Cache,
+        pending: Sequence[PendingQueue],
+        shares: Shares,
+        search: TargetSearch,
+        topologies: TopologyFlavors | None,
+        gates: Gates,
+        order: ClassicOrder | FairOrder,
+        offers: Offers,
+        assigner: Assigner,
     ) -> tuple[Nominator, Order, EveryCycle | RestingHeads]:
         """Returns what finds assignments for heads, orders entries, and finds the heads of cycles."""
-        cache, pending, shares, search, topologies, gates, order = world
         if not self._on:
 
             def oracle(workload: Workload) -> Oracle:
@@ -120,19 +116,17 @@ class Shortcuts:
             bystanders.heads,
             gates,
             by_name=fair,
-            room=_placed(world),
+            room=set() if topologies is None else _placed(cache, topologies),
         )
         return kept, bystanders if fair else order, heads
 
 
-def _placed(world: World) -> set[int]:
+def _placed(cache: Cache, topologies: TopologyFlavors) -> set[int]:
     """Returns the roots of the trees in which a queue has a flavor with a topology."""
-    if world.topologies is None:
-        return set()
-    flavors = world.topologies.by_name.keys()
+    flavors = topologies.by_name.keys()
     return {
         queue.root
-        for queue in world.cache.queues.values()
+        for queue in cache.queues.values()
         if not flavors.isdisjoint(
             each.flavor for group in queue.spec.resource_groups for each in group.flavors
         )
