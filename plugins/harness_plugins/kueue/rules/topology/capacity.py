@@ -8,9 +8,6 @@ from typing import NamedTuple, TypeAlias, final
 from harness_plugins.kueue.rules.topology.request import Wanted
 from harness_plugins.kueue.state.topology.tree import PODS, Room, TopologyTree
 
-MOST_PODS = 1 << 60
-"""A node with more free slots than this has no limit on the number of pods in its manifest."""
-
 
 @final
 class Capacity:
@@ -86,19 +83,12 @@ def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], lea
     """Returns how often the requests, with a slot for the pod, fit in each leaf in addition to `taken`."""
     nothing = [0] * leaves
     columns = []
-    slots = room.get(PODS, nothing)
-    if slots and min(slots) > MOST_PODS and requests:
-        asked: Mapping[str, int] = requests  # no node limits its number of pods
-    else:
-        asked = {**requests, PODS: 1}
-    for resource, amount in asked.items():
+    for resource, amount in {**requests, PODS: 1}.items():
         if amount:
             less = taken.get(resource, 0)
             columns.append(
                 [(left - less) // amount if left > less else 0 for left in room.get(resource, nothing)]
             )
-    if not columns:
-        return list(slots)
     return columns[0] if len(columns) == 1 else list(map(min, *columns))
 
 
