@@ -96,13 +96,19 @@ def _forgets(owner: Any, *kept: str) -> None:
 
 
 def _no_ranking() -> None:
-    """Makes rankings of shares sort the nodes at each call."""
+    """Makes rankings compute and sort the shares of all nodes again after each change."""
+    follow = share_ranking.ShareRanking.follow
+    queues: dict[Any, dict[int, Any]] = {}
 
-    def of(self: Any, cohort: int) -> Any:
-        nodes = {each: None for queue in self._changed.values() for each in queue.below.items()}
-        return sorted((self._shares.of(below)[1], below) for above, below in nodes if above == cohort)
+    def again(self: Any) -> None:
+        if self._changed:
+            queues.setdefault(self, {}).update(self._changed)
+            self._changed.update(queues[self])
+            self._known.clear()
+            self._order.clear()
+        follow(self)
 
-    share_ranking.ShareRanking.of = of  # type: ignore[method-assign]
+    share_ranking.ShareRanking.follow = again  # type: ignore[method-assign]
 
 
 def _no_bystanders() -> None:
