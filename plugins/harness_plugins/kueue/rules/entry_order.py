@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heapreplace
 from typing import final
 
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
@@ -102,44 +102,36 @@ class FairOrder:
         top = next(cohort for cohort in path if all(cohort in queue.below for queue in queues))
         left = Counter(queue.below[top] for queue in queues)
         waits = set(wanted)
-        best: dict[int, tuple[Key, Entry]] = {}
-        heaps: dict[int, list[tuple[Key, int]]] = {top: []}
-
-        def promote(cohort: int) -> None:
-            """Finds the current winner of a cohort, and enters it in the tournament of the parent cohort."""
-            heap, above = heaps[cohort], parent[cohort]
-            while heap and (heap[0][1] not in best or best[heap[0][1]][0] != heap[0][0]):
-                heappop(heap)
-            if cohort == top:
-                return
-            if heap and (above != top or left[cohort]):
-                winner = best[heap[0][1]][1]
-                best[cohort] = self.key(winner, cohort), winner
-                heappush(heaps[above], (best[cohort][0], cohort))
-            else:
-                best.pop(cohort, None)
-
+        heaps: dict[int, list[tuple[Key, Entry]]] = {top: []}
         for entry in entries:
             queue = entry.workload.cluster_queue
-            if left[queue.below.get(top, top)]:
-                best[queue.node] = self.key(entry, queue.node), entry
+            if left.get(queue.below.get(top, top)):
                 if queue.above not in heaps:
                     heaps.update(
                         (cohort, []) for cohort in queue.path if cohort > top and cohort not in heaps
                     )
-                heaps[queue.above].append((best[queue.node][0], queue.node))
-        for cohort in sorted(heaps, reverse=True):
+                heaps[queue.above].append((self.key(entry, queue.node), entry))
+        for cohort in sorted(heaps, reverse=True):  # cohorts have larger numbers than those above them
             heapify(heaps[cohort])
-            promote(cohort)
+            if cohort != top:
+                winner = heaps[cohort][0][1]
+                heaps[parent[cohort]].append((self.key(winner, cohort), winner))
         while heaps[top]:
-            drawn = best[heaps[top][0][1]][1]
+            drawn = heaps[top][0][1]
             queue = drawn.workload.cluster_queue
             yield drawn
-            del best[queue.node]
             left[queue.below[top]] -= drawn in waits
-            for cohort in queue.path:
-                if cohort >= top:  # cohorts have larger numbers than those above them
-                    promote(cohort)
+            below = queue.node
+            for cohort in queue.path:  # the drawn entry comes first in each of them
+                rest = heaps.get(below)
+                if rest and (cohort != top or left[below]):
+                    winner = rest[0][1]
+                    heapreplace(heaps[cohort], (self.key(winner, below), winner))
+                else:
+                    heappop(heaps[cohort])
+                if cohort == top:
+                    break
+                below = cohort
 
     def key(self, entry: Entry, node: int) -> Key:
         """Returns the sort key of an entry at a ClusterQueue or Cohort, for comparison with its siblings."""
