@@ -55,13 +55,12 @@ class KeptShares(Shares):
         """Returns the share that a tree node would have if it used more or less."""
         width, usages = self._width, self._usage
         first, end = node * width, (node + 1) * width
-        before = usages[first:end]
-        usage = before.copy()
+        usage = usages[first:end]
         for cell, amount in amounts:
             usage[cell] += sign * amount
         found = self._known[node].get(usage[0] if width == 1 else tuple(usage))
         if found is None:
-            usages[first:end] = usage
+            before, usages[first:end] = usages[first:end], usage
             found = self.of(node)
             usages[first:end] = before
         return found[1]
