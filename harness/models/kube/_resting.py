@@ -14,6 +14,7 @@ pod moves to another tree only a few times.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from operator import gt
@@ -27,7 +28,7 @@ _FEW = 8
 
 _UNKNOWN = -1
 
-_NEW = 16  # the maximum number of groups that are not in a tree yet
+_NEW = 8  # the maximum number of groups that are not in a tree yet
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 """The requests of each pod in a group, and the group."""
@@ -208,6 +209,16 @@ def _turn(
             turned.append(group)
 
 
+def _rank(amounts: Sequence[int]) -> tuple[bool, int]:
+    """Returns a key that is smallest for the resource by which a tree is best split into halves.
+
+    If pods request few different quantities of a resource, soon all pods of a tree request the same. A limit
+    of this resource then refuses all of them or none. Otherwise, the widest spread divides the pods best.
+    """
+    low, high = min(amounts), max(amounts)
+    return not 1 < len(set(amounts)) <= _FEW, 1000 * (low - high) // (high + 1)
+
+
 @final
 class Tree:
     """A binary tree of groups of equal pods.
@@ -254,10 +265,11 @@ class Tree:
             for _, group in entries:
                 leaves[group] = self
             return
-        spreads = [1000 * (high - low) // (high + 1) for low, high in zip(self.least, self.most, strict=True)]
-        axis = spreads.index(max(spreads))
+        axis = min(range(len(amounts)), key=[_rank(column) for column in amounts].__getitem__)
         entries.sort(key=lambda entry: entry[0][axis])
-        middle = self.size // 2
+        column = [entry[0][axis] for entry in entries]
+        middle = bisect_left(column, column[self.size // 2]) or bisect_right(column, column[0])
+        middle = middle if middle < self.size else self.size // 2
         self.halves = [Tree(entries[:middle], self, leaves), Tree(entries[middle:], self, leaves)]
         self._few = []
 

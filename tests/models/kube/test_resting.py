@@ -188,6 +188,21 @@ def test_few_of_many_pods_are_judged_until_one_may_succeed() -> None:
         assert limits.judged < 200
 
 
+def test_pods_that_ask_for_few_quantities_turn_together() -> None:
+    """A limit of such a resource refuses all pods that ask for the same, whatever else they ask for."""
+    rng, limits, resting = random.Random(7), Limits(), Resting(0)
+    by_both = [frozenset({f"resource {number}"}) for number in range(2)]
+    for place in range(1_000):
+        pod = _pod(place)
+        pod.told = Told(by_both[0], frozenset(by_both), 1_000)
+        resting.add(EqualPods([pod], by_both[0]), (rng.randint(2, 8), *rng.choices(range(99, 9_999), k=2)))
+    for limits.version in range(40):
+        limits.left, limits.judged = (limits.version % 8, 0, 0), 0
+        assert resting.unclear(limits, BEFORE_ALL, AFTER_ALL) is None
+        assert not resting.turn(limits, BEFORE_ALL, AFTER_ALL, [])
+    assert limits.judged < 150
+
+
 def test_a_later_pod_of_a_group_may_fail_for_another_reason_than_an_earlier_one() -> None:
     """It must be tried, also where the later one came from another block."""
     limits, peers, mine, later = Limits(), TEMPLATE.peers(0, True), Rests(), Rests()

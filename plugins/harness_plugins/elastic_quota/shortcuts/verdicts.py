@@ -82,6 +82,7 @@ class QuotaVerdicts:
         self._may_preempt = self._may_claim = self._by_others = False
         self._beside: Amounts = {}
         self._largest: Sequence[int] = ()
+        self._unclaimed: Sequence[int] = ()  # requests that claim nothing
 
     @property
     def version(self) -> int:
@@ -114,8 +115,13 @@ class QuotaVerdicts:
         return False
 
     def _claims(self, least: Sequence[int]) -> bool:
+        if self._unclaimed and not any(map(gt, self._unclaimed, least)):
+            return False  # a larger request is never within a guarantee that a smaller one exceeds
         own = {name: least[resource] for name, resource in self._names.items()}
-        return self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
+        claims = self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
+        if not claims:
+            self._unclaimed = least
+        return claims
 
     def _look(self) -> None:
         cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
@@ -133,7 +139,7 @@ class QuotaVerdicts:
             and self._rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
         )
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
-        self._largest = ()  # computed when it is needed
+        self._largest = self._unclaimed = ()  # computed when they are needed
 
     def _limits_beside(self, taken: Taken) -> list[Limit]:
         """Returns the limits in the order of checks."""
