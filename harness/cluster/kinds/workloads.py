@@ -161,6 +161,23 @@ class Workload(Value):
         """True if the workload has not ended, and is active or still has reserved quota."""
         return self.holds_quota or (self.active and not self.finished)
 
+    def used(self, *, reclaims: bool = True) -> Iterator[tuple[str, str, int]]:
+        """Yields the flavors, resources and quantities of its admission, without its reclaimed pods.
+
+        `reclaims` says whether reclaimed pods give back their quota.
+        """
+        counts = {pod_set.name: pod_set.count for pod_set in self.pod_sets}
+        for assignment in () if self.admission is None else self.admission.assignments:
+            spec_count = counts.get(assignment.name, 0)
+            count = left = spec_count if assignment.count < 0 else assignment.count
+            if reclaims:
+                left = min(count, spec_count - min(self.reclaimable.get(assignment.name, 0), spec_count))
+            for resource, flavor in assignment.flavors.items():
+                amount = assignment.usage.get(resource, 0)
+                if left < count:
+                    amount = amount // count * left
+                yield flavor, resource, amount
+
     def over(self, pod_set: PodSet) -> int:
         """Returns the number of pods of a pod set that have ended and won't run again."""
         found = self.reclaimable.get(pod_set.name, 0) + self.ended.get(pod_set.name, 0)

@@ -302,10 +302,33 @@ def test_with_nodes_the_pods_of_a_workload_are_bound_at_the_start() -> None:
     assert [(row.job, row.node) for row in happened.decisions.of("bind")] == [("default/old", "n1")] * 2
 
 
-def test_workloads_that_hold_more_than_there_is_are_a_named_error() -> None:
-    """And so is a flavor that does not exist."""
-    with pytest.raises(ClusterError, match="hold 5 of cpu, but all quotas together are only 4"):
-        Happened(cluster(queue("q", cpu=4), workload("old", 5, hour=1, since=2)), Jobs())
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+def test_workloads_may_hold_more_than_there_is(plugin: str) -> None:
+    """Quota was reduced, or a flavor was removed, while they held it; others get what their own queue has."""
+    where = cluster(
+        *(
+            flavor("f"),
+            flavor("g"),
+            queue("p", flavors={"f": {"cpu": 4}}),
+            queue("q", flavors={"g": {"cpu": 4}}),
+        ),
+        workload("old", 5, hour=1, since=2, queue="p"),
+        flavors=False,
+    )
+    jobs = Jobs().add("a", "p", 1).add("b", "q", 4)
+    happened = Happened(where, jobs, plugin=plugin)
+    assert happened.lines("admit", "start") == ["0 admit default/old", "0 admit b"]
+    removed = cluster(
+        *(flavor("f"), flavor("g"), queue("p", flavors={"g": {"cpu": 5}})),
+        workload("old", 5, hour=1, since=2, queue="p"),
+        flavors=False,
+    )
+    happened = Happened(removed, Jobs().add("a", "p", 5), plugin=plugin)
+    assert happened.lines("admit", "start") == ["0 admit default/old", "0 admit a"]
+
+
+def test_workloads_of_a_flavor_that_does_not_exist_are_a_named_error() -> None:
+    """Nobody knows the nodes of this flavor."""
     others = queue("q", flavors={"g": {"cpu": 9}})
     where = cluster(flavor("g"), others, workload("old", 5, hour=1, since=2), flavors=False)
     with pytest.raises(ClusterError, match="there is no ResourceFlavor f"):

@@ -316,11 +316,11 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
 
 
 def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Yields faults if a Workload, or all that stay, exceed all quotas in a cluster without nodes."""
-    beyond = _beyond(cluster, [each for each in starts if not each.evicted])
+    """Yields faults if a Workload that is being evicted exceeds all quotas in a cluster without nodes."""
+    beyond: dict[str, int] = {}
     for start in starts:
         if start.evicted:
-            beyond = {**_beyond(cluster, [start]), **beyond}
+            beyond |= _beyond(cluster, [start])
     for resource, amount in beyond.items():
         have, hold = format_amount(resource, cluster.capacity[resource]), format_amount(resource, amount)
         yield Fault(

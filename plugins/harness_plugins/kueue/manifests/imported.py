@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from harness.models.cluster import Workload as Manifest
@@ -84,23 +84,6 @@ def queue_order_time(manifest: Manifest, gates: Gates, created: int, *, evicted_
     return created
 
 
-def used_by(manifest: Manifest, gates: Gates) -> Iterator[tuple[str, str, int]]:
-    """Yields the flavors, resources and quantities that a workload holds, apart from its finished pods."""
-    assert manifest.admission is not None
-    counts = {pod_set.name: pod_set.count for pod_set in manifest.pod_sets}
-    for assignment in manifest.admission.assignments:
-        spec_count = counts.get(assignment.name, 0)
-        count = spec_count if assignment.count < 0 else assignment.count
-        left = count
-        if gates.reclaimable_pods:
-            left = min(count, spec_count - min(manifest.reclaimable.get(assignment.name, 0), spec_count))
-        for resource, flavor in assignment.flavors.items():
-            amount = assignment.usage.get(resource, 0)
-            if left < count:
-                amount = amount // count * left
-            yield flavor, resource, amount
-
-
 def used_flavor_resources(found: Iterable[Manifest]) -> set[FlavorResource]:
     """Returns the flavor-resources to which any workload was admitted."""
     return {
@@ -141,5 +124,5 @@ def hold(
 ) -> None:
     """Adds a workload to the cache. The workload has held quota since `reserved`."""
     holder.evicted = manifest.is_true("Evicted")
-    usage, uses = cache.amounts(used_by(manifest, gates))
+    usage, uses = cache.amounts(manifest.used(reclaims=gates.reclaimable_pods))
     cache.hold(holder, queue, usage, uses, reserved)
