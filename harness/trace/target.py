@@ -84,11 +84,14 @@ def aim(trace: Trace, cluster: Cluster, load: Fraction) -> Target:
     """Find the scales with which the mean demand is `load` times the capacity of the scarcest resource.
 
     Raises:
-        InputError: the cluster has no resource that the trace requests, or all jobs arrive at the same
-            time.
+        InputError: the trace has no load, the cluster has no resource that the trace requests, or all jobs
+            arrive at the same time.
     """
     offers = offers_of(trace, cluster)
     if not offers:
+        jobs = timed_jobs(trace)
+        if not any(level_of(jobs, resource).work for resource in resources_of(jobs.columns)):
+            raise InputError(f"{trace.path}: no job requests a resource for any time, so there is no load")
         raise InputError(
             f"{cluster.source or 'the cluster'} does not have, or does not limit, the resources that "
             f"{trace.path} requests",

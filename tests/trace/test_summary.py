@@ -56,6 +56,9 @@ def test_the_load_of_one_instant_is_what_is_asked_for_together(
     assert made.capacity == {"cpu": 7000}
     with pytest.raises(InputError, match="all jobs are submitted at the same time"):
         aim(trace, made, Fraction(1))
+    idle = open_trace(write_trace({"duration": 0}, {"submit_time": 5, "duration": 0}), PLUGINS)
+    with pytest.raises(InputError, match="no job requests a resource for any time"):
+        aim(idle, made, Fraction(1))
 
 
 def test_a_derived_cluster_is_no_larger_than_what_is_asked_for_together(
