@@ -137,7 +137,7 @@ def test_times_of_a_zone_follow_its_summer_time(tmp_path: Path) -> None:
     found = read(table, {"mapping": str(mapping), "also": ""})
     assert found.frame["duration"].to_list() == [timedelta(hours=4) - timedelta(seconds=0.5)]
     assert found.left_out == {"without duration": 1}
-    assert "1 times are in an hour that occurs twice, and the earlier time is used" in found.notes
+    assert "1 time is in an hour that occurs twice, and the earlier time is used" in found.notes
 
 
 def test_rows_are_left_out_by_the_condition_that_they_do_not_meet(tmp_path: Path) -> None:

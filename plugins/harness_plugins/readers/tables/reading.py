@@ -134,7 +134,7 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     if mapping.zone != "UTC":
         yield f"times without a zone are in {mapping.zone}"
     if twice:
-        yield f"{twice:,} times are in an hour that occurs twice, and the earlier time is used"
+        yield f"{agreeing(twice, 'time', 'are')} in an hour that occurs twice, and the earlier time is used"
     if mapping.latest:
         yield f"if rows share a job_id, the row with the greatest {mapping.latest} is used"
     machine = mapping.about.get("machine")
