@@ -101,7 +101,7 @@ class RestingHeads:
         self._active.add(number)
 
     def join(self, pending: PendingQueue) -> None:
-        """Takes over a queue with its head and inadmissible workloads from another `Heads` object."""
+        """Takes over a queue with its head and inadmissible workloads from another object of this kind."""
         if pending.has_inadmissible:
             self._inadmissible[pending.queue.root][pending.queue.number] = None
         if pending.first() is not None:
