@@ -310,18 +310,13 @@ class Cluster(Value):
     def capacity(self) -> Mapping[str, int]:
         """The capacity by resource, summed over all nodes, or over nominal quotas if there are no nodes.
 
-        A resource is absent if one of its quotas is unlimited, or if the sum of its quotas is 0. It is also
-        absent if Workloads hold more quota than there is.
+        A resource is absent if one of its quotas is unlimited, or if the sum of its quotas is 0.
         """
-        from harness.cluster.overfull import overfull
-
         if self.nodes or self.nodes_change:
             return frozen(summed(pair for node in self.nodes.values() for pair in node.allocatable.items()))
         flavors = [flavor for group in self.resource_groups for flavor in group.flavors]
         total = summed((name, quota.nominal) for each in flavors for name, quota in each.resources.items())
-        no_limit = overfull(self)
-        no_limit.update(name for name, amount in total.items() if amount >= UNLIMITED)
-        return frozen({name: amount for name, amount in total.items() if name not in no_limit})
+        return frozen({resource: amount for resource, amount in total.items() if amount < UNLIMITED})
 
     @cached_property
     def pods_of(self) -> Mapping[str, tuple[Pod, ...]]:

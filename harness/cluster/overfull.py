@@ -1,37 +1,48 @@
-"""Finds the resources with more held than available quota."""
+"""Computes how much more quota Workloads hold than there is."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from harness.base.grouping import summed
 from harness.cluster.model import Cluster
 
+_Key = tuple[str, str, str]
+"""A tree of cohorts, a flavor and a resource."""
 
-def overfull(cluster: Cluster) -> set[str]:
-    """Returns the resources for which Workloads hold more quota than their trees of cohorts have.
+
+def overfull(cluster: Cluster) -> dict[str, int]:
+    """Returns how much more quota for each resource Workloads hold than their trees of cohorts have.
 
     The quota of each flavor counts separately. In Kueue, this happens if quota is reduced, or if a flavor is
-    removed, while Workloads hold it. Workloads that are being evicted don't count.
+    removed, while Workloads hold it. Workloads that are being evicted count only on their own.
     """
-    left = Counter[tuple[str, str, str]]()
+    held = Counter[_Key]()
+    most = Counter[_Key]()
     for each in cluster.workloads:
-        stays = each.holds_quota and each.active and not each.is_true("Evicted")
-        if stays and each.admission is not None:
-            queue = cluster.cluster_queues.get(each.admission.cluster_queue)
-            if queue is None:
-                continue
-            for flavor, name, amount in each.used():
-                left[_root(cluster, queue.cohort, queue.name), flavor, name] -= amount
-    if not left:
-        return set()
+        if each.admission is None or not each.holds_quota:
+            continue
+        queue = cluster.cluster_queues.get(each.admission.cluster_queue)
+        if queue is None:
+            continue
+        root = _root(cluster, queue.cohort, queue.name)
+        own = Counter[_Key]()
+        for flavor, name, amount in each.used():
+            own[root, flavor, name] += amount
+        most |= own
+        if each.active and not each.is_true("Evicted"):
+            held += own
+    if not most:
+        return {}
+    quotas = Counter[_Key]()
     queues, cohorts = cluster.cluster_queues.values(), cluster.cohorts.values()
     trees = [(_root(cluster, each.cohort, each.name), each.resource_groups) for each in queues]
     trees += [(_root(cluster, each.name), each.resource_groups) for each in cohorts]
     for root, groups in trees:
-        for quotas in (quotas for group in groups for quotas in group.flavors):
-            for name, quota in quotas.resources.items():
-                left[root, quotas.flavor, name] += quota.nominal
-    return {name for (_, _, name), amount in left.items() if amount < 0}
+        for offer in (offer for group in groups for offer in group.flavors):
+            for name, quota in offer.resources.items():
+                quotas[root, offer.flavor, name] += quota.nominal
+    return summed((key[2], amount) for key, amount in ((held | most) - quotas).items())
 
 
 def _root(cluster: Cluster, cohort: str, queue: str = "") -> str:

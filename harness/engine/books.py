@@ -9,6 +9,7 @@ from typing import Any
 from harness.base.units import format_amount
 from harness.cluster.changes.edits import Change, Edit
 from harness.cluster.model import Cluster, ClusterQueue, Node
+from harness.cluster.overfull import overfull
 from harness.policy import Job
 
 
@@ -26,7 +27,8 @@ class Books:
         self.allocated: Mapping[str, int] = MappingProxyType(self._allocated)
         self._leaving: dict[str, int] = {}  # the part of the allocation that is still held by evicted jobs
         self._promised: dict[str, int] = {}  # the requests of admitted jobs that have not started yet
-        self._beyond: dict[str, int] = {}  # the excess over the capacity that is allowed since quotas fell
+        self._overfull = {} if cluster.nodes else overfull(cluster)
+        self._beyond = {**self._overfull}  # the excess over the capacity that is allowed since quotas fell
         self._free: dict[str, dict[str, int]] = {
             name: dict(node.allocatable) for name, node in cluster.nodes.items()
         }
@@ -168,12 +170,12 @@ class Books:
         return excess <= self._beyond.get(resource, 0)
 
     def _settle(self) -> None:
-        """Reset the excess over the capacity when all resources are free again.
+        """Reset the excess over the capacity to that of the beginning when all resources are free again.
 
         Until then, a deleted queue may have lent its entire quota for any resource.
         """
         if not (any(self._allocated.values()) or any(self._promised.values())):
-            self._beyond.clear()
+            self._beyond = {**self._overfull}
 
     def bind(self, job: Job, pod: int, node: str) -> str | None:
         """Allocate one pod on a node. The pod also uses one of the node's `pods` if the node limits them."""

@@ -161,11 +161,7 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """
     starts = Beginning(cluster).starts
     others = list(_others(cluster, starts)) if cluster.nodes else []
-    faults = [
-        *_unknown_flavors(cluster, starts),
-        *_less_than_asked(cluster, starts),
-        *_beyond_capacity(cluster, starts),
-    ]
+    faults = [*_unknown_flavors(cluster, starts), *_less_than_asked(cluster, starts)]
     if faults:
         raise ClusterError(cluster.source or "the manifests", faults)
     found: list[Arrival] = [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
@@ -313,21 +309,6 @@ def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
                         "Without nodes, pods cannot have more than their quota: add the cluster's nodes, or "
                         "correct resourceUsage and flavors",
                     )
-
-
-def _beyond_capacity(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    """Yields faults if a Workload that is being evicted exceeds all quotas in a cluster without nodes."""
-    beyond: dict[str, int] = {}
-    for start in starts:
-        if start.evicted:
-            beyond |= _beyond(cluster, [start])
-    for resource, amount in beyond.items():
-        have, hold = format_amount(resource, cluster.capacity[resource]), format_amount(resource, amount)
-        yield Fault(
-            "Workloads that hold quota",
-            f"these Workloads hold {hold} of {resource}, but all quotas together are only {have}; "
-            "add the ClusterQueues to which they were admitted, or leave some Workloads out",
-        )
 
 
 def _beyond(cluster: Cluster, starts: Iterable[Start]) -> dict[str, int]:
