@@ -177,6 +177,17 @@ def test_workloads_that_the_dump_lacks_are_told(tmp_path: Path, counted: object,
         assert any("status of their ClusterQueues (q: 1 of 2); harness" in note for note in notes) == told
 
 
+def test_a_job_keeps_the_quota_that_its_queue_has_no_more() -> None:
+    """It waits for a node; with no more pods than have ended already, it would not take part at all."""
+    held = workload("held", 8, pods=3, held=0.2)
+    held["status"]["reclaimablePods"] = [{"name": "main", "count": 2}]
+    agent = pod("agent", "n0", 8, started=2, owners=[])
+    items = dump(held, agent, pod("held", "", 8), nodes=1, gpus=4)
+    (found,) = asked(items, workloads=["d/job-held-1a2b3"])
+    assert outcome(found) == ("waits", "nodes")
+    assert "pods" not in {each.kind for each in found.changes or ()}
+
+
 def test_a_gated_pod_takes_no_node() -> None:
     """Kueue holds it back until its pod group is whole; a submitted one waits for a node like any other."""
     gated = pod("early", "", 8, owners=[])

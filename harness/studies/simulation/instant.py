@@ -140,8 +140,9 @@ class Instant(NullRecorder):
         self._before: dict[int, int] = {}
 
     def starts(self, names: Iterable[str]) -> bool:
-        """Returns True if all of these jobs have started."""
-        return all(self.lives[name].started != NEVER for name in names)
+        """Returns True if all of these jobs have started. A job without any pods does not take part."""
+        lives = self.lives
+        return all(name in lives and lives[name].started != NEVER for name in names)
 
     def untried_up_to(self, names: Iterable[str]) -> int | None:
         """Returns a priority up to which these jobs would not be tried, whatever they request.

@@ -116,7 +116,9 @@ class Judge:
             scheduler = self._moment.scheduler
             self._possible = foresight(scheduler.policy, self._moment.cluster, scheduler.options) or _maybe
         found = self._possible(life.job)
-        return None if found is None else found.why
+        if found is None or (life.admitted is not None and found.where != "nodes"):
+            return None  # a job that holds quota keeps it, even if its queue could no longer give it
+        return found.why
 
     @staticmethod
     def _held_back(life: Life) -> bool:
