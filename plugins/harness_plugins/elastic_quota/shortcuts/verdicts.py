@@ -75,7 +75,7 @@ class QuotaVerdicts:
         self._free_since = MostRoom(cache, nodes, None, pod.priority)
         self._free = MostRoom(cache, nodes, None, pod.priority)
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
-        self._by_limit: dict[Bound, tuple[int, frozenset[str]]] = {}
+        self._by_limit: dict[Bound, frozenset[str]] = {}
         # What all verdicts at one version have in common, see `_look`.
         self._at = -1
         self._limits: list[Limit] = []
@@ -144,32 +144,35 @@ class QuotaVerdicts:
     def _limits_beside(self, taken: Taken) -> list[Limit]:
         """Returns the limits in the order of checks."""
         limits, lowest = list[Limit](), {_ABSENT: 0}
-        for left, bound in self._lefts(taken):
-            place, rejecting = self._of_limit(bound)
+        names = self._names
+        for left, kind, quota, name in self._lefts(taken):
+            place = names.get(name, _ABSENT)
             if left < lowest.get(place, UNLIMITED):  # otherwise an earlier limit is exceeded first
                 lowest[place] = left
-                limits.append((left, max(place, 0), rejecting))  # every pod exceeds what is below 0
+                # Every pod exceeds what is below 0.
+                limits.append((left, max(place, 0), self._of_limit((kind, quota, name))))
         return limits
 
-    def _lefts(self, taken: Taken) -> Iterator[tuple[int, Bound]]:
+    def _lefts(self, taken: Taken) -> Iterator[tuple[int, str, str, str]]:
+        """Yields what each limit allows, and the parts of its `Bound`."""
         tree = self._usage.tree
         for quota in self._quota.line:
             asked = sum_of(taken.in_quota, taken.shared[quota]) if quota in taken.shared else taken.in_quota
             used = quota.used
             for name, most in quota.bounds(asked):
                 left = most - used.get(name, 0) - asked.get(name, 0)
-                yield left, ("max", quota.name, name)
+                yield left, "max", quota.name, name
         used, guaranteed, in_all = tree.used, tree.guaranteed, taken.in_all
         for name in (*used, *[each for each in in_all if each not in used]):
             left = guaranteed.get(name, 0) - used.get(name, 0) - in_all.get(name, 0)
-            yield left, ("min", "", name)
+            yield left, "min", "", name
 
-    def _of_limit(self, bound: Bound) -> tuple[int, frozenset[str]]:
-        """Returns the index of a limit's resource, and the plugins that the limit stands for."""
+    def _of_limit(self, bound: Bound) -> frozenset[str]:
+        """Returns the plugins that a limit stands for."""
         found = self._by_limit.get(bound)
         if found is None:
-            rejecting = frozenset((PLUGIN, NODE_RESOURCES_FIT, in_words(Excess(*bound, 0))))
-            found = self._by_limit[bound] = self._names.get(bound[2], _ABSENT), rejecting
+            found = frozenset((PLUGIN, NODE_RESOURCES_FIT, in_words(Excess(*bound, 0))))
+            self._by_limit[bound] = found
         return found
 
 
