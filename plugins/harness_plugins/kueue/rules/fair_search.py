@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
@@ -77,12 +78,17 @@ class Candidates:
         head = self._heads[queue] = next(rest, None)
         return head
 
-    def pop(self, queue: ClusterQueueState) -> Workload | None:
-        """Removes and returns the candidate that `head` returned."""
+    def left(self, queue: ClusterQueueState) -> Iterator[Workload]:
+        """Yields the candidate that `head` returned and those after it.
+
+        Call `go_on` after the last one that is needed.
+        """
         head = self._heads[queue]
-        if head is not None:
-            self._heads[queue] = next(self._rest[queue], None)
-        return head
+        return iter(()) if head is None else chain((head,), self._rest[queue])
+
+    def go_on(self, queue: ClusterQueueState, *, ends: bool = False) -> None:
+        """Makes `head` return the candidate after the last one that `left` yielded, or None if `ends`."""
+        self._heads[queue] = None if ends else next(self._rest[queue], None)
 
 
 @final
@@ -185,10 +191,10 @@ class FairSearch:
         own, candidates = self._own, self._candidates
         ordering = self._ordering(candidates, leaves_out)
         while (queue := ordering.next()) is not None:
-            if queue is own:
-                workload, reason = candidates.pop(queue), IN_CLUSTER_QUEUE
-            elif takes_back:
-                workload, reason = candidates.pop(queue), IN_COHORT_RECLAMATION
+            if queue is own or takes_back:
+                workload = candidates.head(queue)
+                candidates.go_on(queue)
+                reason = IN_CLUSTER_QUEUE if queue is own else IN_COHORT_RECLAMATION
             else:
                 workload, reason = self._next_allowed(queue, strategy), IN_COHORT_FAIR_SHARING
             if workload is not None and self._take(workload, reason):
@@ -233,17 +239,25 @@ class FairSearch:
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """Returns the first candidate of a queue that the strategy allows, and refuses earlier ones."""
+        found = refused = None
         mine, theirs = self._own.sides(queue)
         new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
-        while (workload := self._candidates.pop(queue)) is not None:
+        usages = len(self._cache.holders[queue.node].usages)
+        for workload in self._candidates.left(queue):
             usage = workload.usage
             if usage not in allowed:
                 allowed[usage] = strategy.allows(new, old, self._without(queue, usage, theirs))
             if allowed[usage]:
-                return workload
-            self._refused.add(queue, workload)
-        return None
+                found = workload
+                break
+            refused = refused or workload
+            if len(allowed) == usages:
+                break  # all others are refused, too
+        self._candidates.go_on(queue, ends=found is None)
+        if refused is not None:
+            self._refused.add(queue, refused)
+        return found
 
     def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
         """Returns the share that the queue's side would have without a workload that has this usage."""
