@@ -99,25 +99,20 @@ class Refusals:
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
         """Returns the shortage and why nothing is preempted, ignoring the reservations of other entries.
 
-        The cache key contains all usage that the message mentions, and the workloads that block the head.
+        The cache key contains all usage that the shortage mentions.
         """
         tree, queue = self._tree, entry.workload.cluster_queue
-        cells, obstacle = self._cells(entry, offers), self._obstacle(entry, offers)
-        text, fields, borrowed, compared, taken = obstacle
-        if compared is not None:  # details with shares rarely repeat, so they are not cached
-            return shortage(tree, queue.node, cells) | self._why_nobody(obstacle)
-        usage, width = tree.usage, tree.width
+        cells, usage, width = self._cells(entry, offers), tree.usage, tree.width
         key = (
             queue.node,
             cells,
             *[usage[node * width + cell] for node in (queue.node, *queue.path) for cell, _ in cells],
             self._cache.version[queue.root] if self._holders_are_told else 0,
-            *(text, *fields.items(), borrowed, len(taken)),
         )
         detail = self._known.get(key)
         if detail is None:
-            detail = self._known[key] = shortage(tree, queue.node, cells) | self._why_nobody(obstacle)
-        return detail
+            detail = self._known[key] = shortage(tree, queue.node, cells)
+        return detail | self._why_nobody(self._obstacle(entry, offers))
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
         assignment = entry.assignment

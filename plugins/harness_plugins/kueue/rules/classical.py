@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
@@ -124,15 +125,17 @@ class ClassicPreemption:
         if has_candidate(holders, mask, ANY):
             fields["withinClusterQueue"] = preemption.within_cluster_queue
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        if reclaim is None or not any(_sources(cache, incoming, reclaim, priority_usable=True)):
-            if reclaim == ANY or not any(_sources(cache, incoming, ANY, priority_usable=True)):
+        if reclaim is None or not _has_source(cache, incoming, reclaim):
+            if reclaim == ANY or not _has_source(cache, incoming, ANY):
                 return Obstacle(FORBIDDEN if fields else NOBODY, fields)
             return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
         borrowed, usable = over_nominal(tree, incoming), may_borrow(queue.spec)
         if not borrowed:
             return Obstacle(TOO_LITTLE)
         allowed = _while_borrowing(reclaim, reclaimed_while_borrowing(queue.spec, preemptor))
-        for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable):
+        # Right below the root, a queue that would borrow has no hierarchical advantage.
+        used = usable or queue.above != queue.root
+        for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable) if used else ():
             if advantage or has_candidate(source.holders, mask, allowed):
                 return Obstacle(TOO_LITTLE)
         fields["borrowWithinCohort"] = preemption.borrow_within_cohort
@@ -147,6 +150,12 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> list[int]:
     return [
         cell for cell, amount in incoming.requests if usage[first + cell] + amount > nominal[first + cell]
     ]
+
+
+def _has_source(cache: Cache, incoming: Incoming, allowed: Allowed) -> bool:
+    """Returns True if there is a queue to reclaim from, if the search could use all of them."""
+    path = pairwise((incoming.queue.node, *incoming.queue.path))
+    return any(any(_below(cache, incoming, allowed, cohort, below, ())) for below, cohort in path)
 
 
 def _sources(
