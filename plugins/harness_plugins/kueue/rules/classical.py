@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.candidates import candidates_of, has_candidate
+from harness_plugins.kueue.rules.candidates import borrowers, candidates_of, has_candidate
 from harness_plugins.kueue.rules.preemption import (
     FORBIDDEN,
     IN_CLUSTER_QUEUE,
@@ -168,42 +168,28 @@ def _sources(
     omitted if the search could not use them.
     """
     tree, queue = cache.tree, incoming.queue
-    advantage = True
-    left: list[tuple[int, int]] = []
-    for cell, amount in incoming.requests:
-        advantage = advantage and not tree.borrows(queue.node, cell, amount)
-        left.append((cell, max(0, amount - tree.local_available(queue.node, cell))))
-    below = queue.node
-    for ancestor in queue.path:
+    advantage, left, below = False, list(incoming.requests), queue.node
+    for cohort in queue.path:
+        advantage = advantage or not any(tree.borrows(below, cell, amount) for cell, amount in left)
         if advantage or priority_usable:
-            for source in _below(cache, incoming, allowed, ancestor, below, ()):
+            for source in _below(cache, incoming, allowed, cohort, below, ()):
                 yield advantage, source
-        if not any(tree.borrows(ancestor, cell, amount) for cell, amount in left):
-            advantage = True
-        left = [(cell, max(0, amount - tree.local_available(ancestor, cell))) for cell, amount in left]
-        below = ancestor
+        if cohort != queue.root:
+            left = [(cell, max(0, amount - tree.local_available(below, cell))) for cell, amount in left]
+        below = cohort
 
 
 def _below(
     cache: Cache, incoming: Incoming, allowed: Allowed, cohort: int, skipped: int, guards: tuple[int, ...]
 ) -> Iterator[_Source]:
     """Yields the queues below a cohort that exceed their own quota and have at least one candidate."""
-    tree = cache.tree
-    width, usage, subtree, need = tree.width, tree.usage, tree.subtree, incoming.need
-    for node in tree.children[cohort]:
-        if node == skipped:
-            continue
-        first = node * width
-        for cell in need:
-            if usage[first + cell] > subtree[first + cell]:
-                break
-        else:
-            continue
-        queue = cache.at[node]
-        if queue is None:
-            yield from _below(cache, incoming, allowed, node, skipped, (node, *guards))
-        elif queue.usable and has_candidate(cache.holders[node], incoming.mask, allowed):
-            yield _Source(cache.holders[node], (node, *guards))
+    for below in cache.cohorts[cohort]:
+        if below != skipped and not within_nominal(cache.tree, below, incoming.need):
+            yield from _below(cache, incoming, allowed, below, skipped, (below, *guards))
+    for queue in borrowers(cache, incoming.queue, incoming.need, cache.holding[cohort]):
+        holders = cache.holders[queue.node]
+        if has_candidate(holders, incoming.mask, allowed):
+            yield _Source(holders, (queue.node, *guards))
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
