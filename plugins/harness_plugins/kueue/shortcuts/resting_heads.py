@@ -253,20 +253,20 @@ class RestingHeads:
 
     def settle(self, entries: Sequence[Entry], left_out: Collection[Workload]) -> None:
         """Ends a cycle. If the next cycle would handle a tree's heads in the same way, these heads rest."""
-        for entry in entries:
-            if entry.reason:  # else it was admitted
-                self.reason_changed(entry.workload)
         crowded = self._crowded(entries) if self._layered else self._layered
-        restless = {self._one[head.cluster_queue.root] for head, _ in self._bystanders} & crowded
+        by = self._bystanders
+        restless = {self._one[head.cluster_queue.root] for head, _ in by} & crowded if by else set()
         for workload in left_out:
             queue = workload.cluster_queue
             self._inadmissible[queue.root][queue.number] = None
             restless.add(self._one[queue.root])
         for entry in entries:
             queue = entry.workload.cluster_queue
-            if entry.inadmissible:
-                self._inadmissible[queue.root][queue.number] = None
-            elif not entry.reason and self._pending[queue.number].first() is None:
+            if entry.reason:
+                self.reason_changed(entry.workload)
+                if entry.inadmissible:
+                    self._inadmissible[queue.root][queue.number] = None
+            elif self._pending[queue.number].first() is None:
                 self._active.discard(queue.number)  # its last head was admitted
             one = self._one[queue.root]
             if one not in restless and self._matters(entry, crowded):
