@@ -49,8 +49,8 @@ def breaches(frame: pl.DataFrame, rules: Iterable[Rule], rows: pl.Series | None 
     found: list[tuple[int, int, Fault]] = []
     beyond: list[Fault] = []
     for number, rule in enumerate(rules):
-        (places,) = broken[str(number)].to_numpy().nonzero()
-        for place in places[:_LISTED].tolist():
+        places = broken[str(number)].arg_true()
+        for place in places[:_LISTED].to_list():
             row = place if rows is None else rows[place]
             found.append((row, number, _fault(frame, rule, place, row)))
         if len(places) > _LISTED:

@@ -14,7 +14,7 @@ import numpy as np
 from harness.analysis.metrics.inequality import gini, jain
 from harness.analysis.metrics.pieces import Piece
 from harness.analysis.metrics.shares import Shares
-from harness.base.arrays import Floats, Groups, Ints
+from harness.base.arrays import Floats, Ints
 from harness.base.units import DAY
 from harness.plugins.measurement import SHARE, Measurement, Window
 
@@ -39,15 +39,14 @@ class Daily:
         at = times.searchsorted(stretches)
         until = np.append(times, end)[at]
         beyond = [(place, int(until[place] - stretches[place])) for place in stretches.searchsorted(borders)]
-        days = (stretches - start) // DAY
+        days = ((stretches - start) // DAY).tolist()
         spans = piece.spans.astype(np.float64)
         sums = self._areas(found.share, spans, at, beyond)
         of_ideal = sums if found.ideal is found.share else self._areas(found.ideal, spans, at, beyond)
         for kind, areas in enumerate((sums, of_ideal)):
-            for day, some in Groups(days):
-                for holder, of_holder in zip(found.holders.tolist(), areas[:, some], strict=True):
-                    known = self._sums[day][holder]
-                    known[kind] = float(np.append(known[kind], of_holder).cumsum()[-1])
+            for holder, of_holder in zip(found.holders.tolist(), areas.tolist(), strict=True):
+                for day, area in zip(days, of_holder, strict=True):
+                    self._sums[day][holder][kind] += area
 
     @staticmethod
     def _areas(cells: Floats, spans: Floats, begins: Ints, beyond: Sequence[tuple[int, int]]) -> Floats:

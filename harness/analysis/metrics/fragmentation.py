@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from operator import le, sub
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,6 +32,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 _KEY = ("job", "pod_number", "successor")
 
+_KEPT = 1 << 10  # The sets of larger shapes that stay in memory.
 _ROWS = 1 << 11
 _PAIRS = 1 << 22
 """How many decisions to examine together, and how many pairs of a decision and a shape if that is more.
@@ -140,14 +142,18 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """The pods that are waiting at the current time. `shapes` are in ascending order."""
+    """The pods that are waiting at the current time. `shapes` are in ascending order.
+
+    Sets of shapes are integers, in which each shape has one bit.
+    """
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self._shapes = shapes
-        self._amounts = [np.array(amounts, np.int64) for amounts in zip(*shapes, strict=True)]
+        amounts = [np.array(each, np.int64) for each in zip(*shapes, strict=True)]
+        self._at_least = lru_cache(_KEPT)(partial(_at_least, amounts))
         self._counts = np.zeros(len(shapes), np.int64)
-        self._present = np.zeros(len(shapes), np.bool_)
-        self._least: tuple[Shape, ...] = ()
+        self._present = 0
+        self._least: list[int] = []
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
         """Returns the sets of needs, each with its first time. The first set applies from the start."""
@@ -166,39 +172,36 @@ class _Waiting:
         self._counts[groups.keys[last]] = pods[last]
         turned = np.flatnonzero(waits != before)
         turned = turned[np.lexsort((shape[turned], time[turned]))]
-        found = [(-1, self._least)]
-        for at, number, begun in zip(
-            time[turned].tolist(), shape[turned].tolist(), waits[turned], strict=True
-        ):
-            self._turn(number, waits=bool(begun))
-            if found[-1][0] == at:
-                found.pop()
-            found.append((at, self._least))
-        return found
+        found = {-1: self._needs()}
+        for at, number, begun in zip(*(each[turned].tolist() for each in (time, shape, waits)), strict=True):
+            self._turn(number, waits=begun)
+            found[at] = self._needs()
+        return list(found.items())
+
+    def _needs(self) -> tuple[Shape, ...]:
+        return tuple(map(self._shapes.__getitem__, self._least))
 
     def _turn(self, number: int, *, waits: bool) -> None:
-        shape = self._shapes[number]
-        self._present[number] = waits
+        self._present ^= 1 << number
         if waits:
-            if not any(_fits(least, shape) for least in self._least):
-                others = (least for least in self._least if not _fits(shape, least))
-                self._least = tuple(sorted((*others, shape)))
-        elif shape in self._least:
-            rest = [least for least in self._least if least != shape]
-            left = self._present & self._at_least(shape)
-            for least in rest:
+            if not any(self._at_least(least) >> number & 1 for least in self._least):
+                larger = self._at_least(number)
+                self._least = sorted((*(least for least in self._least if not larger >> least & 1), number))
+        elif number in self._least:
+            self._least.remove(number)
+            left = self._present & self._at_least(number)
+            for least in self._least:
                 left &= ~self._at_least(least)
-            while left.any():  # no other one is below the first, because shapes are in ascending order
-                rest.append(self._shapes[int(left.argmax())])
-                left &= ~self._at_least(rest[-1])
-            self._least = tuple(sorted(rest))
+            while left:  # no other one is below the first, because shapes are in ascending order
+                self._least.append((left & -left).bit_length() - 1)
+                left &= ~self._at_least(self._least[-1])
+            self._least.sort()
 
-    def _at_least(self, shape: Shape) -> Bools:
-        """Returns which shapes request at least as much of every resource."""
-        found: Bools = np.ones(len(self._shapes), np.bool_)
-        for amounts, amount in zip(self._amounts, shape, strict=True):
-            found &= amounts >= amount
-        return found
+
+def _at_least(shapes: Sequence[Ints], number: int) -> int:
+    """Returns which shapes request at least as much of every resource as one of them."""
+    found: Bools = np.logical_and.reduce([amounts >= amounts[number] for amounts in shapes])
+    return int.from_bytes(np.packbits(found, bitorder="little").tobytes(), "little")
 
 
 def _fits(small: Shape, large: Shape) -> bool:
