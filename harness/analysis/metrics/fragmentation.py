@@ -32,7 +32,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 _KEY = ("job", "pod_number", "successor")
 
-_KEPT = 1 << 10  # The sets of larger shapes that stay in memory.
+_KEPT = 1 << 8  # the sets of larger shapes that stay in memory
 _ROWS = 1 << 11
 _PAIRS = 1 << 22
 """How many decisions to examine together, and how many pairs of a decision and a shape if that is more.
