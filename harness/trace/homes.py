@@ -79,10 +79,12 @@ def home_of(cluster: Cluster, namespace: str | None, queue: str) -> LocalQueue |
 def _found(frame: pl.DataFrame, cluster: Cluster) -> dict[tuple[str | None, str], LocalQueue]:
     if not cluster.local_queues:
         return {}
-    distinct = frame.select(_keys(frame)).unique(maintain_order=True)
+    # Categories are compared faster than texts.
+    own = [name for name in _KEYS if name in frame.columns]
+    distinct = frame.select(own).unique(maintain_order=True)
     homes = {
         (namespace, queue): home_of(cluster, namespace, queue)
-        for namespace, queue in distinct.iter_rows()
+        for namespace, queue in distinct.select(_keys(distinct)).iter_rows()
         if queue
     }
     return {key: local for key, local in homes.items() if local is not None}

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from harness.base.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told, why
@@ -34,7 +36,11 @@ from harness.trace.validate import checked, cluster_faults, unknown_names
 _NOTHING: Mapping[str, Any] = {}
 
 _ROWS = 1 << 16  # rows per step, because a table may not fit into memory
-_NO_VALUE = "-"
+_SIZE = 8  # bytes
+_NUMBERS = (
+    pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64,
+    pl.Boolean,
+)  # fmt: skip
 
 
 @fixed(slots=False)
@@ -211,26 +217,27 @@ def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
     dtypes = [[name, "String" if _is_category(dtype) else str(dtype)] for name, dtype in frame.schema.items()]
     found.update(json.dumps([frame.height, dtypes, besides]).encode())
     for part in frame.iter_slices(_ROWS):
-        texts = [text for place, column in enumerate(part) for text in _told(pl.nth(place), column)]
-        for text in part.select(text.alias(str(number)) for number, text in enumerate(texts)).row(0):
-            found.update(text.encode())
+        for column in part:
+            for piece in _pieces(column):
+                found.update(piece)
     return found.hexdigest()
 
 
-def _told(values: pl.Expr, column: pl.Series) -> list[pl.Expr]:
-    """Converts the values of a column to texts. Two values have the same text only if they are equal."""
-    dtype = column.dtype
-    if dtype.is_temporal() or dtype.is_numeric() or dtype == pl.Boolean:
-        return [_joined(values.to_physical().cast(pl.String), ",", _NO_VALUE)]
-    if dtype == pl.String or _is_category(dtype):
-        values = values.cast(pl.String)
-        lengths = values.str.len_bytes().cast(pl.String)
-        return [_joined(lengths, ",", _NO_VALUE), _joined(values, "", "")]
-    return [pl.lit(json.dumps([repr(value) for value in column.to_list()]))]
-
-
-def _joined(values: pl.Expr, between: str, no_value: str) -> pl.Expr:
-    return values.fill_null(no_value).str.join(between)
+def _pieces(column: pl.Series) -> Iterator[bytes | npt.NDArray[Any]]:
+    """Yields the values of a column as bytes. Two columns have the same bytes only if they are equal."""
+    nulls = column.null_count()
+    yield nulls.to_bytes(_SIZE)
+    if nulls:
+        yield np.packbits(column.is_null().to_numpy())
+    numbers = column.to_physical()
+    if column.dtype == pl.String or _is_category(column.dtype):
+        texts = column.cast(pl.String).fill_null("")
+        yield texts.str.len_bytes().to_numpy()
+        yield texts.str.join("").item().encode()
+    elif isinstance(numbers.dtype, _NUMBERS):
+        yield numbers.fill_null(0).to_numpy()
+    else:
+        yield json.dumps([repr(value) for value in column.to_list()]).encode()
 
 
 def _is_category(dtype: pl.DataType) -> bool:

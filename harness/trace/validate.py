@@ -249,8 +249,10 @@ def _strange_queues(
     """Yields the namespaces and queues that the cluster lacks, with their first row, its job, and a count."""
     if not cluster.cluster_queues or "queue" not in frame.columns:
         return
-    named = _first_rows(frame, filled(frame, "namespace", DEFAULT_NAMESPACE), pl.col("queue"))
-    for namespace, queue, row, job, count in named.iter_rows():
+    stated = [filled(frame, "namespace", DEFAULT_NAMESPACE)] if "namespace" in frame.columns else []
+    named = _first_rows(frame, *stated, pl.col("queue"))
+    for *home, queue, row, job, count in named.iter_rows():
+        namespace = home[0] if home else DEFAULT_NAMESPACE
         if not queue or cluster.cluster_queue_of(namespace, queue) is not None:
             continue
         if by_queues or queue not in cluster.elastic_quotas:

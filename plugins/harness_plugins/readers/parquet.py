@@ -66,11 +66,11 @@ def read_frame(
         TraceError: the Parquet file is incomplete, or needed columns cannot be read.
     """
     try:
-        with pq.ParquetFile(parquet_source(path), pre_buffer=False) as file:
+        with _opened(path) as file:
             _check_rows(path, file.metadata.num_rows)
             metadata = _texts(file.schema_arrow.metadata)
             _check_names(path, file.schema_arrow.names)
-            types = {field.name: held_as(field.type) for field in file.schema_arrow}
+            types = {field.name: _held_as(field) for field in file.schema_arrow}
             aside = {name: file.schema_arrow.field(name).type for name, kind in types.items() if kind is None}
             _check_types(path, {name: kind for name, kind in aside.items() if needed(name)})
             return _frame(file, types), metadata, aside
@@ -82,6 +82,27 @@ def read_frame(
         raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
     except (TypeError, pl.exceptions.PanicException) as error:
         raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    """Opens a file so that recurring texts are read as dictionaries, which takes a quarter of the time."""
+    source = parquet_source(path)
+    file = pq.ParquetFile(source, pre_buffer=False)
+    columns = map(file.schema.column, range(len(file.schema)))
+    texts = [each.path for each in columns if _recurs(each.path) and each.physical_type == "BYTE_ARRAY"]
+    return pq.ParquetFile(source, metadata=file.metadata, read_dictionary=texts, pre_buffer=False)
+
+
+def _recurs(name: str) -> bool:
+    known = column_of(name)
+    return known is not None and known.recurs
+
+
+def _held_as(field: pa.Field) -> pa.DataType | None:
+    """Returns the type in which a column is read, see `held_as`. Recurring texts stay a dictionary."""
+    kind = held_as(field.type)
+    texts = pa.types.is_dictionary(field.type) and kind == pa.string() and _recurs(field.name)
+    return field.type if texts else kind
 
 
 def _check_rows(path: Path, rows: int) -> None:
@@ -113,8 +134,7 @@ def _frame(file: pq.ParquetFile, types: Mapping[str, pa.DataType | None]) -> pl.
 
 def _column(file: pq.ParquetFile, name: str, kind: pa.DataType) -> pl.Series:
     """Reads a column batch by batch, because keeping all batches would take twice the memory."""
-    known = column_of(name)
-    recurs = known is not None and known.recurs
+    recurs = _recurs(name)
     column = _piece(pa.array([], kind), recurs=recurs)
     for batch in file.iter_batches(_BATCH, columns=[name], use_threads=False):
         batch.validate(full=True)
@@ -137,8 +157,10 @@ def _piece(values: pa.Array, *, recurs: bool) -> pl.Series:
 def _held(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
+    if values.type.equals(kind):
+        return values
     plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-    return plain if plain.type.equals(kind) else plain.cast(kind)
+    return plain.cast(kind)
 
 
 def _series(plain: pa.Array) -> pl.Series:
