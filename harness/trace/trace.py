@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from harness.base.errors import FAULTS_SHOWN, Fault, PluginError, TraceError, is_of_plugin, told, why
@@ -223,19 +222,19 @@ def frame_digest(frame: pl.DataFrame, *besides: str) -> str:
     return found.hexdigest()
 
 
-def _pieces(column: pl.Series) -> Iterator[bytes | npt.NDArray[Any]]:
+def _pieces(column: pl.Series) -> Iterator[bytes | memoryview]:
     """Yields the values of a column as bytes. Two columns have the same bytes only if they are equal."""
     nulls = column.null_count()
     yield nulls.to_bytes(_SIZE)
     if nulls:
-        yield np.packbits(column.is_null().to_numpy())
+        yield np.packbits(column.is_null().to_numpy()).data
     numbers = column.to_physical()
     if column.dtype == pl.String or _is_category(column.dtype):
         texts = column.cast(pl.String).fill_null("")
-        yield texts.str.len_bytes().to_numpy()
+        yield texts.str.len_bytes().to_numpy().data
         yield texts.str.join("").item().encode()
     elif isinstance(numbers.dtype, _NUMBERS):
-        yield numbers.fill_null(0).to_numpy()
+        yield numbers.fill_null(0).to_numpy().data
     else:
         yield json.dumps([repr(value) for value in column.to_list()]).encode()
 

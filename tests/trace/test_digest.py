@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -30,6 +31,8 @@ def column(values: list[Any], dtype: Any = None) -> str:
         (column([[1], [2]]), column([[1, 2], []])),
         (column([{"a": 1}]), column([{"a": None}])),
         (column([b"\x00"]), column([b"\xff"])),
+        (column([Decimal(1)]), column([Decimal(2)])),
+        (column([2**70], pl.Int128), column([2**70 + 1], pl.Int128)),
         (column([1]), frame_digest(pl.DataFrame({"y": [1]}))),
         (column([1]), frame_digest(pl.DataFrame({"x": [1]}), "besides")),
         (column([], pl.String), column([None], pl.String)),

@@ -129,6 +129,20 @@ JOBS = {
 }
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+@pytest.mark.parametrize("with_dictionary", [True, False])
+def test_each_part_of_a_file_may_have_its_own_dictionary(
+    tmp_path: Path, kind: pa.DataType, with_dictionary: bool
+) -> None:
+    """Recurring texts are read as the dictionaries of the row groups, whose codes differ."""
+    users = ["a", "b", None, "b", "c", "a"]
+    jobs = {name: pa.concat_arrays([column] * 3) for name, column in JOBS.items()}
+    table = pa.table(jobs | {"job_id": list("123456"), "user": pa.array(users).cast(kind)})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path, row_group_size=2, use_dictionary=with_dictionary)
+    assert open_trace(path, PLUGINS).frame["user"].to_list() == users
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
