@@ -28,7 +28,7 @@ _FEW = 8
 
 _UNKNOWN = -1
 
-_NEW = 8  # the maximum number of groups that are not in a tree yet
+_NEW = 4  # the maximum number of groups that are not in a tree yet
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 """The requests of each pod in a group, and the group."""
