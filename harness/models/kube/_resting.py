@@ -23,8 +23,7 @@ from typing import NamedTuple, TypeAlias, final
 from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
 from harness.models.kube.pod import PodInfo, Verdicts
 
-_FEW = 8
-"""A tree with more groups is split into two halves. In a smaller tree, searches examine each group."""
+_FEW = 8  # a tree with more groups has two halves; in a smaller tree, searches examine each group
 
 _UNKNOWN = -1
 
@@ -249,8 +248,7 @@ class Tree:
     ) -> None:
         self.above = above
         self.halves: list[Tree] = []
-        self._few: list[Entry] = entries
-        self.size = len(entries)
+        self._few, self.size = entries, len(entries)
         self.alone = max([len(group.pods) for _, group in entries]) == 1
         self.rejected_by: frozenset[str] | None = None
         self.turned, self.quiet = 0, _UNKNOWN
@@ -262,14 +260,13 @@ class Tree:
         self.most: Sequence[int] = tuple(map(max, amounts))
         self.first = min([group.pods[-1].place for _, group in entries])
         if self.size <= _FEW:
-            for _, group in entries:
-                leaves[group] = self
+            leaves.update(dict.fromkeys([group for _, group in entries], self))
             return
         axis = min(range(len(amounts)), key=[_rank(column) for column in amounts].__getitem__)
         entries.sort(key=lambda entry: entry[0][axis])
         column = [entry[0][axis] for entry in entries]
-        middle = bisect_left(column, column[self.size // 2]) or bisect_right(column, column[0])
-        middle = middle if middle < self.size else self.size // 2
+        half = self.size // 2  # the split, if all quantities are equal
+        middle = bisect_left(column, column[half]) or bisect_right(column, column[0]) % self.size or half
         self.halves = [Tree(entries[:middle], self, leaves), Tree(entries[middle:], self, leaves)]
         self._few = []
 
