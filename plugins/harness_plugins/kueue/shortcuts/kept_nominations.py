@@ -65,8 +65,8 @@ class KeptNominations(Nominator):
         self._fits = fits
         self._no_fits = no_fits
         # The key consists of the workload, its pods, the flavors that it has tried or must get, the version
-        # of its tree, and the cycle's reservations and victims. A
-        # preemptor is served and assigned again in every cycle until its targets are gone.
+        # of its tree, and the cycle's reservations and victims. A preemptor is assigned again in every cycle
+        # until its targets are gone.
         self._known: Memo[tuple[object, ...], tuple[Assignment, _Order]] = Memo()
         self._cycle = -1
         self.stirred: set[Workload] = set()
