@@ -234,7 +234,8 @@ def _pieces(column: pl.Series) -> Iterator[bytes | memoryview]:
         yield texts.str.len_bytes().to_numpy().data
         yield texts.str.join("").item().encode()
     elif isinstance(numbers.dtype, _NUMBERS):
-        yield numbers.fill_null(0).to_numpy().data
+        no_value = False if numbers.dtype == pl.Boolean else 0
+        yield numbers.fill_null(no_value).to_numpy().data
     else:
         yield json.dumps([repr(value) for value in column.to_list()]).encode()
 
