@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice, product
@@ -59,6 +58,7 @@ class Impossible:
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
+        self._suiting: dict[str, Suiting] = {}
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
@@ -83,12 +83,14 @@ class Impossible:
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
-        suiting = Suiting(queue, self._cluster, self._gates)
-        total: Counter[str] = Counter()
+        suiting = self._suiting.get(queue.name)
+        if suiting is None:
+            suiting = self._suiting[queue.name] = Suiting(queue, self._cluster, self._gates)
+        total: dict[str, int] = {}
         parts: list[list[Part]] = []
         for pod_set, requests in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True):
             count = pod_set.min_count if self._partial else pod_set.count
-            wanted = {resource: amount * count for resource, amount in requests.items()}
+            wanted = {resource: amount * count for resource, amount in requests.items() if amount * count}
             of_pod_set = parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)
             parts.append([self._placed(pod_set, part, suiting) for part in of_pod_set])
             total.update(wanted)
@@ -106,10 +108,9 @@ class Impossible:
         """Returns a part of a request, with flavors whose topology does not suit the pods as misfits."""
         flavors = self._cluster.flavors
         misfits = part.misfits.items()
-        return part._replace(
-            misfits={
-                name: why or suiting.misplaced(pod_set, flavors[name], part.asked) for name, why in misfits
-            }
+        return Part(
+            part.asked,
+            {name: why or suiting.misplaced(pod_set, flavors[name], part.asked) for name, why in misfits},
         )
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
@@ -150,11 +151,12 @@ def _choices(part: Part) -> list[str]:
 
 def _too_much(queue: ClusterQueue, parts: Iterable[Part], most: Callable[[str, str], int]) -> str:
     """Returns why pod sets that can use only one and the same flavor request too much of it in total."""
-    sums: Counter[tuple[str, str]] = Counter()
+    sums: dict[tuple[str, str], int] = {}
     for part in parts:
         flavors = _choices(part)
         if len(flavors) == 1:
-            sums.update({(flavors[0], resource): amount for resource, amount in part.asked.items()})
+            for resource, amount in part.asked.items():
+                sums[flavors[0], resource] = sums.get((flavors[0], resource), 0) + amount
     for (flavor, resource), amount in sums.items():
         there = most(flavor, resource)
         if amount > there:
