@@ -297,25 +297,22 @@ class InVain:
         self, queue: ClusterQueueState, entries: list[Place], lacks: list[Lack | None], start: int
     ) -> int:
         """Returns the index of the first entry from `start` on that may not lack what it lacked before."""
-        flavors: Flavors | None = None
-        wanting, rank = False, 0
-        short, over = 0, -1  # similar entries that request more than `over` of `short` lack it, too
+        last: Lack | None = None
+        short, over = 0, -1  # entries like the last one that request more than `over` of `short` lack it, too
         for index in range(start, len(entries)):
-            lack, entry = lacks[index], entries[index]
+            lack = lacks[index]
             if lack is None:
                 return index
-            if lack.flavors is not flavors or lack[1] is not wanting or entry[0] != rank:
-                flavors, wanting, _ = lack
-                rank = entry[0]
-                over = -1
-            if len(flavors) != 1:
-                if not self._lacks_again(queue, entry[4], lack):
+            if last is not None and lack[0] is last[0] and lack[1] is last[1] and lack[2][0][short] > over:
+                continue
+            if len(lack.flavors) != 1:
+                if not self._lacks_again(queue, entries[index][4], lack):
                     return index
-            elif over < 0 or lack.amounts[0][short] <= over:
-                found = self._short(queue, entry[4], lack)
-                if found is None:
-                    return index
-                short, over = found
+                continue
+            found = self._short(queue, entries[index][4], lack)
+            if found is None:
+                return index
+            last, (short, over) = lack, found
         return len(entries)
 
     def _short(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> tuple[int, int] | None:

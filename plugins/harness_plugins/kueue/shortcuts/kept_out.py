@@ -96,7 +96,8 @@ class KeptOut:
         standing = self._standing(own.node, most, highest)
         if not (*standing, *run.last) < turn:
             return False
-        kept = self._kept(own, least, borrows=bool(self._height(own, least)), or_so=bool(highest))
+        borrows = bool(highest and (least == most or self._height(own, least)))
+        kept = self._kept(own, least, borrows=borrows, or_so=bool(highest))
         tree.charge(own.node, kept)
         keeps_out = not fits(tree, node, usage, borrowing=True)
         tree.refund(own.node, kept)
@@ -119,4 +120,4 @@ class KeptOut:
         return tuple((cell, min(one, other)) for (cell, one), (_, other) in both)
 
     def _height(self, queue: ClusterQueueState, amounts: Amounts) -> int:
-        return max((height(self._cache, queue, *each)[0] for each in amounts), default=0)
+        return max([height(self._cache, queue, *each)[0] for each in amounts], default=0)
