@@ -303,20 +303,20 @@ def _assembled(
     need: set[int] = set()
     untried = False
     for pod_set, chosen, count in zip(offers, choices, counts, strict=False):
-        _take(pod_set, chosen, count, usage)
         for group, (flavor, tried, quality, each) in zip(pod_set.groups, chosen, strict=True):
             # As in Kueue, the quality of the flavor as a whole decides, even if one of its resources does not
             # fit.
             if quality[0] != FITS and mode == FIT:
                 mode = PREEMPT
             untried = untried or tried != START_OVER
-            for cell, (stands, levels) in zip(group.cells[flavor] or (), each, strict=True):
+            cells = group.cells[flavor] or ()
+            for cell, amount, (stands, levels) in zip(cells, group.amounts, each, strict=True):
+                usage[cell] = usage.get(cell, 0) + amount * count
+                uses |= 1 << cell
                 if levels > borrowing:
                     borrowing = levels
                 if stands != FITS:
                     need.add(cell)
-    for cell in usage:
-        uses |= 1 << cell
     return Assignment(
         mode,
         borrowing,
