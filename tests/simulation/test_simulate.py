@@ -204,7 +204,7 @@ def test_a_gated_pod_takes_no_node() -> None:
 
 @pytest.mark.parametrize(("reason", "status"), [("AdmissionCheckNotFound", "False"), ("Ready", "True")])
 def test_a_queue_that_kueue_keeps_inactive_is_waited_for(reason: str, status: str) -> None:
-    """For its admission checks, of which only its status tells; without any, this status is out of date."""
+    """Its status says so because of its admission checks. Without checks, this status is out of date."""
     checks = {"admissionChecks": [{"name": "c"}]}
     items = dump(admissionChecksStrategy=checks)
     (cluster_queue,) = (each for each in items if each["kind"] == "ClusterQueue")
