@@ -443,6 +443,13 @@ class Cluster(Value):
         local = self.local_queues.get((namespace, queue))
         return self.cluster_queues.get(local.cluster_queue if local else queue)
 
+    def tree_of(self, owner: ClusterQueue | Cohort) -> str:
+        """Returns a name for a tree of cohorts: its highest cohort, or `queue` and a queue without cohort."""
+        cohort = owner.cohort if isinstance(owner, ClusterQueue) else owner.name
+        while cohort in self.cohorts and self.cohorts[cohort].parent:
+            cohort = self.cohorts[cohort].parent
+        return cohort or f"queue {owner.name}"
+
     def queue_of_object(self, namespace: str, queue: str) -> ClusterQueue | None:
         """Returns the ClusterQueue of the queue that an object in the manifests names, or None.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from harness.base.grouping import summed
-from harness.cluster.model import Cluster
+from harness.cluster.model import Cluster, ClusterQueue, Cohort
 
 _Key = tuple[str, str, str]
 """A tree of cohorts, a flavor and a resource."""
@@ -25,7 +25,7 @@ def overfull(cluster: Cluster) -> dict[str, int]:
         queue = cluster.cluster_queues.get(each.admission.cluster_queue)
         if queue is None:
             continue
-        root = _root(cluster, queue.cohort, queue.name)
+        root = cluster.tree_of(queue)
         own = Counter[_Key]()
         for flavor, name, amount in each.used():
             own[root, flavor, name] += amount
@@ -35,18 +35,10 @@ def overfull(cluster: Cluster) -> dict[str, int]:
     if not most:
         return {}
     quotas = Counter[_Key]()
-    queues, cohorts = cluster.cluster_queues.values(), cluster.cohorts.values()
-    trees = [(_root(cluster, each.cohort, each.name), each.resource_groups) for each in queues]
-    trees += [(_root(cluster, each.name), each.resource_groups) for each in cohorts]
-    for root, groups in trees:
-        for offer in (offer for group in groups for offer in group.flavors):
+    owners: list[ClusterQueue | Cohort] = [*cluster.cluster_queues.values(), *cluster.cohorts.values()]
+    for owner in owners:
+        root = cluster.tree_of(owner)
+        for offer in (offer for group in owner.resource_groups for offer in group.flavors):
             for name, quota in offer.resources.items():
                 quotas[root, offer.flavor, name] += quota.nominal
     return summed((key[2], amount) for key, amount in ((held | most) - quotas).items())
-
-
-def _root(cluster: Cluster, cohort: str, queue: str = "") -> str:
-    """Returns a name for the tree of a cohort or, if it is "", of a queue without a cohort."""
-    while cohort in cluster.cohorts and cluster.cohorts[cohort].parent:
-        cohort = cluster.cohorts[cohort].parent
-    return cohort or f"queue {queue}"

@@ -187,15 +187,10 @@ class Judge:
         return any(f"{flavor}/{res}" in labels for each in sets for res, flavor in each.flavors.items())
 
     def _pool(self, job: Job) -> str | None:
-        """Returns the highest cohort of a job's queue or, without a cohort, the queue; None without both."""
+        """Returns a name for the tree of cohorts of a job's queue, or None without a queue."""
         cluster = self._moment.cluster
         queue = cluster.cluster_queue_of(job.namespace, job.queue)
-        if queue is None or not queue.cohort:
-            return None if queue is None else f"queue {queue.name}"
-        name = queue.cohort
-        while parent := cluster.cohorts[name].parent:
-            name = parent
-        return name
+        return None if queue is None else cluster.tree_of(queue)
 
     @cached_property
     def _afterwards(self) -> Instant:
