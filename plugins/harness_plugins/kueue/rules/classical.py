@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/preemption/classical and `classicalPreemptions` in preem
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heapreplace
+from heapq import merge
 from itertools import pairwise
 from typing import NamedTuple, final
 
@@ -215,12 +215,12 @@ def _while_borrowing(allowed: Allowed, below: int) -> Allowed:
 
 def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
     """Takes candidates one by one until the incoming workload fits, and then restores the tree."""
-    node, need, cells = incoming.queue.node, incoming.need, incoming.cells
+    node, need = incoming.queue.node, incoming.need
     targets: list[Target] = []
     for evicted in (True, False):
         for phase in phases:
             protected: set[int] = set()
-            for at, workload in _in_order(phase, incoming.mask, protected, evicted=evicted):
+            for _, at, workload in _in_order(phase, incoming.mask, protected, evicted=evicted):
                 guards = phase.sources[at].guards
                 if any(within_nominal(tree, guard, need) for guard in guards):
                     protected.add(at)  # stays protected for this attempt, because usage only falls
@@ -228,39 +228,31 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
                 reason = IN_CLUSTER_QUEUE if not guards else IN_COHORT_RECLAMATION
                 if guards and workload.priority < phase.while_borrowing:
                     reason = IN_COHORT_RECLAIM_WHILE_BORROWING
-                remove(tree, workload, cells)
+                remove(tree, workload)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
-                    fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
-                    restore(tree, targets, cells)
+                    fill_back(tree, incoming, targets, borrowing=borrowing)
+                    restore(tree, targets)
                     return targets
-    restore(tree, targets, cells)
+    restore(tree, targets)
     return []
 
 
 def _in_order(
     phase: _Phase, mask: int, protected: set[int], *, evicted: bool
-) -> Iterator[tuple[int, Workload]]:
-    """Yields the candidates of a phase, each with the index of its source.
+) -> Iterator[tuple[Rank, int, Workload]]:
+    """Yields the candidates of a phase, each with its rank and the index of its source.
 
     The candidates are merged lazily, because most searches end after the first few. The usage of LocalQueues
     orders candidates within a queue, but not across queues. As soon as the caller adds a source to
     `protected`, its candidates are skipped.
     """
-    heads: list[tuple[Rank, int, Workload, Iterator[Workload]]] = []
-    for at, (holders, _) in enumerate(phase.sources):
-        if evicted and not holders.evicted:
-            continue
-        found = candidates_of(holders, mask, phase.allowed, evicted=evicted)
-        first = next(found, None)
-        if first is not None:
-            heads.append((first.rank, at, first, found))
-    heapify(heads)
-    while heads:
-        _, at, workload, found = heads[0]
-        yield at, workload
-        following = None if at in protected else next(found, None)
-        if following is None:
-            heappop(heads)
-        else:
-            heapreplace(heads, (following.rank, at, following, found))
+
+    def of_source(at: int, holders: Holders) -> Iterator[tuple[Rank, int, Workload]]:
+        for workload in candidates_of(holders, mask, phase.allowed, evicted=evicted):
+            if at in protected:
+                return
+            yield workload.rank, at, workload
+
+    holding = [(at, each.holders) for at, each in enumerate(phase.sources)]
+    return merge(*[of_source(*each) for each in holding if each[1].evicted or not evicted])

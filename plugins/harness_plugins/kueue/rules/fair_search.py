@@ -19,7 +19,7 @@ from harness_plugins.kueue.rules.preemption import (
 )
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
 from harness_plugins.kueue.rules.target_ordering import Below, TargetClusterQueueOrdering
-from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
+from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -141,21 +141,13 @@ class FairSearch:
 
     Args:
         refuses: returns True if a strategy is known to refuse all workloads below a cohort.
-        outranked: see `TargetClusterQueueOrdering`.
 
     Attributes:
         targets: the targets found so far. Their usage is no longer in the quota tree.
-        cells: the flavor-resources that were refunded for the targets, or None if all were refunded.
     """
 
     def __init__(
-        self,
-        cache: Cache,
-        incoming: Incoming,
-        shares: Shares,
-        candidates: Candidates,
-        refuses: Refuses,
-        outranked: set[int],
+        self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates, refuses: Refuses
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
@@ -164,10 +156,8 @@ class FairSearch:
         self._shares = shares
         self._candidates = candidates
         self._refuses = refuses
-        self._outranked = outranked
         self._refused = Refused()  # only the first refused workload of each queue is tried again
         self.targets: list[Target] = []
-        self.cells: list[int] | None = None
 
     def run(self, strategies: tuple[Strategy, ...], *, takes_back: bool) -> bool:
         """Takes targets until the incoming workload fits. Returns True if it fits in the end.
@@ -227,8 +217,7 @@ class FairSearch:
         return False
 
     def _ordering(self, below: Below, leaves_out: Callable[[int], bool]) -> TargetClusterQueueOrdering:
-        cache, shares, outranked = self._cache, self._shares, self._outranked
-        return TargetClusterQueueOrdering(cache, shares, self._own, below, leaves_out, outranked)
+        return TargetClusterQueueOrdering(self._cache, self._shares, self._own, below, leaves_out)
 
     def _refuses_all(self, strategy: Strategy, theirs: int) -> bool:
         """Returns True if the strategy is known to refuse all workloads below a cohort."""
@@ -269,20 +258,7 @@ class FairSearch:
         return final
 
     def _take(self, workload: Workload, reason: str) -> bool:
-        """Makes a candidate a target, and returns whether the incoming workload now fits.
-
-        Resources that the incoming workload does not request affect only the shares, and the shares no longer
-        matter once the workload fits. These resources are therefore refunded only if the search continues.
-        One target is nearly always enough.
-        """
-        tree, targets, cells = self._tree, self.targets, self._incoming.cells
-        remove(tree, workload, cells)
-        done = tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
-        if done:
-            self.cells = cells
-            for each in targets:
-                tree.charge(each.workload.cluster_queue.node, amounts_besides(each.workload.usage, cells))
-        else:
-            tree.refund(workload.cluster_queue.node, amounts_besides(workload.usage, cells))
-        targets.append(Target(workload, reason))
-        return done
+        """Makes a candidate a target, and returns whether the incoming workload now fits."""
+        remove(self._tree, workload)
+        self.targets.append(Target(workload, reason))
+        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()

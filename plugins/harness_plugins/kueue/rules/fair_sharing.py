@@ -51,8 +51,6 @@ class FairSharing:
     Attributes:
         shares: the shares of all ClusterQueues and Cohorts.
         strategies: the strategies with the given names.
-        outranked: the tree nodes of the queues whose next candidates may have affected a search. See
-            `TargetClusterQueueOrdering`.
     """
 
     def __init__(
@@ -71,7 +69,6 @@ class FairSharing:
         self.shares = shares
         self._within_nominal = within_nominal
         self.strategies = strategies_of(strategies)
-        self.outranked: set[int] = set()
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Returns the workloads to preempt. The cache is unchanged afterwards."""
@@ -81,14 +78,14 @@ class FairSharing:
             return []
         tree = cache.tree
         tree.charge(own.node, incoming.requests)
-        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses, self.outranked)
+        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses)
         done = search.run(self.strategies, takes_back=self.takes_back(incoming))
         if self.crashed is not None and not (done or own.path):
             self.crashed(incoming.workload)
         tree.refund(own.node, incoming.requests)
         if done:
-            fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
-        restore(tree, search.targets, search.cells)
+            fill_back(tree, incoming, search.targets, borrowing=True)
+        restore(tree, search.targets)
         return search.targets if done else []
 
     def takes_back(self, incoming: Incoming) -> bool:
@@ -124,7 +121,7 @@ class FairSharing:
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
         all_have_less = len(own.path) == 1 and ranked[0][0] < self.shares.of(own.node)[1]
-        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses, set())
+        search = FairSearch(cache, incoming, self.shares, candidates, self._refuses)
         if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
             search.run(self.strategies, takes_back=takes_back)
         cache.tree.refund(own.node, incoming.requests)
@@ -132,7 +129,7 @@ class FairSharing:
         if taken:
             ranked = self._ranked(own, others)
         compared = None if takes_back else self._compared(incoming, ranked, reclaim, taken)
-        restore(cache.tree, search.targets, search.cells)
+        restore(cache.tree, search.targets)
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _ranked(

@@ -5,19 +5,14 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Protocol, TypeAlias, final
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Protocol, final
 
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
-
-_Turn: TypeAlias = tuple[Share, str, int]
-_Rank: TypeAlias = tuple[bool] | tuple[bool, bool, bool, int, int, str]
-_NOBODY = -1
 
 
 class Below(Protocol):
@@ -34,106 +29,6 @@ class Below(Protocol):
 
 
 @final
-class _QueueOrdering:
-    """Finds the queue with the largest share among the queues right below one cohort.
-
-    Queues without candidates are dropped. Queues that do not borrow are dropped, too, except the queue of the
-    incoming workload. If queues have equal shares, their next candidates decide the order. To save work,
-    candidates are looked up only for queues that could be next.
-
-    Attributes:
-        share: the largest share at the time of the last call of `first`.
-    """
-
-    def __init__(
-        self, shares: Shares, own: ClusterQueueState, cohort: int, below: Below, outranked: set[int]
-    ) -> None:
-        self._outranked = outranked
-        self._shares = shares
-        self._own = own
-        self._queues = queues = below.queues(cohort)
-        self._below = below
-        self.share = NOTHING
-        self._rest: dict[int, Share] = {}  # indexed by the position in `queues`
-        of = shares.of
-        for place, queue in enumerate(queues):
-            borrowing, share = of(queue.node)
-            if borrowing or queue is own:
-                self._rest[place] = share
-        self._ranked: list[tuple[_Rank, int]] = []  # a heap of ranks and positions; all of them have `share`
-        self._turn = _NOBODY
-
-    def first(self) -> ClusterQueueState | None:
-        """Returns the queue with the largest share among queues with candidates. Ties are decided by rank."""
-        while True:
-            if self._turn < 0:
-                if self._ranked:
-                    self._turn = heappop(self._ranked)[1]
-                elif self._rest:
-                    self._turn = self._largest()
-                else:
-                    return None
-            queue = self._queues[self._turn]
-            if self._below.head(queue) is not None:
-                return queue
-            self._turn = _NOBODY
-
-    def look_again(self) -> None:
-        """Updates the first queue after one of its workloads was taken, because this lowers its share.
-
-        The queue is dropped if it no longer borrows.
-        """
-        place, self._turn = self._turn, _NOBODY
-        queue = self._queues[place]
-        borrowing, share = self._shares.of(queue.node)
-        if not borrowing and queue is not self._own:
-            return
-        if self._ranked and share == self.share:
-            heappush(self._ranked, (self._rank(queue), place))
-            self._outranked.add(queue.node)
-        else:
-            self._rest[place] = share
-
-    def _largest(self) -> int:
-        """Removes all queues with the largest share from `_rest`, and returns the first of them.
-
-        The method does not sort all queues, because most searches end after one or two turns.
-        """
-        rest = self._rest
-        self.share = share = max(rest.values())
-        places = [place for place, theirs in rest.items() if theirs == share]
-        for place in places:
-            del rest[place]
-        if len(places) == 1:
-            return places[0]
-        # If ranks are equal, which requires equal UIDs, the order of `queues` decides.
-        self._ranked = [(self._rank(self._queues[place]), place) for place in places]
-        heapify(self._ranked)
-        first = heappop(self._ranked)[1]
-        self._outranked.update([self._queues[place].node for _, place in self._ranked])
-        return first
-
-    def _rank(self, queue: ClusterQueueState) -> _Rank:
-        """Returns the rank of a queue's next candidate. Queues without candidates come last."""
-        head = self._below.head(queue)
-        if head is None:
-            return (True,)
-        evicted_last, priority, reserved, uid = head.rank
-        return False, evicted_last, queue is self._own, priority, reserved, uid
-
-
-class _Cohort(NamedTuple):
-    """The queues right below a cohort, and the cohorts right below it in ascending order of their shares.
-
-    Cohorts and queues that were dropped are left out.
-    """
-
-    node: int
-    queues: _QueueOrdering
-    cohorts: list[_Turn]
-
-
-@final
 class TargetClusterQueueOrdering:
     """Finds the next queue in a tree by descending from the root towards the largest share.
 
@@ -147,9 +42,6 @@ class TargetClusterQueueOrdering:
         leaves_out: returns True if no workload below a cohort can be taken. The search then skips all queues
             of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
             next.
-        outranked: a set to which the search adds the tree nodes of queues. It adds a queue if another queue
-            had an equal share, but a next candidate that ranks before this queue's. It also adds queues for
-            which this is unclear.
     """
 
     def __init__(
@@ -159,18 +51,16 @@ class TargetClusterQueueOrdering:
         own: ClusterQueueState,
         below: Below,
         leaves_out: Callable[[int], bool],
-        outranked: set[int],
     ) -> None:
-        self._outranked = outranked
         self._cohorts = cache.cohorts
         self._names = cache.tree.names
         self._shares = shares
         self._own = own
         self._below = below
         self._leaves_out = leaves_out
-        self._known: dict[int, _Cohort] = {}
-        self._way = [self._cohort(own.root)]  # the cohorts from the root to the queue whose turn it is
-        self._taken = False
+        # For each cohort that was reached, the shares of the queues and cohorts right below it that are left.
+        self._left: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, Share]]] = {}
+        self._last: ClusterQueueState | None = None
 
     def next(self) -> ClusterQueueState | None:
         """Returns the next queue to take a workload from, or None if no queue is left.
@@ -178,58 +68,70 @@ class TargetClusterQueueOrdering:
         Between two calls, the caller may take workloads only from the queue that was returned. The next
         candidates of the other queues must stay the same.
         """
-        way = self._way
-        if self._taken:
-            way[-1].queues.look_again()
-            if len(way) > 1:
-                self._look_again()
+        last = self._last
+        if last is not None:  # only the shares of this queue and of the cohorts above it may have changed
+            self._look_at(last, self._left[last.above][0])
+            for cohort, above in pairwise(last.path):
+                self._look_at_cohort(cohort, self._left[above][1])
+        self._last = self._first_below(self._own.root)
+        return self._last
+
+    def _first_below(self, cohort: int) -> ClusterQueueState | None:
+        """Returns the next queue below a cohort, or None if no queue is left there."""
+        left = self._left.get(cohort)
+        if left is None:
+            left = self._left[cohort] = {}, {}
+            for queue in self._below.queues(cohort):
+                self._look_at(queue, left[0])
+            for below in self._cohorts[cohort]:
+                self._look_at_cohort(below, left[1])
+        queues, cohorts = left
         while True:
-            cohort, queues, cohorts = way[-1]
-            queue = queues.first()
-            if cohorts and (queue is None or cohorts[-1][0] >= queues.share):
-                below = cohorts[-1][2]
-                if below not in self._known and self._is_left_out(cohort, below):
-                    cohorts.pop()
-                else:
-                    way.append(self._cohort(below))
-            elif queue is not None:
-                self._taken = True
-                return queue
-            elif len(way) == 1:
-                self._taken = False
-                return None
-            else:  # nothing is left below this cohort, which still comes last in the one above it
-                way.pop()
-                way[-1].cohorts.pop()
+            first = self._first_of(queues)
+            if not cohorts:
+                return first
+            below = max(cohorts, key=lambda each: (cohorts[each], self._names[each]))
+            if first is not None and queues[first] > cohorts[below]:
+                return first
+            found = None if self._is_left_out(cohort, below) else self._first_below(below)
+            if found is not None:
+                return found
+            del cohorts[below]
+
+    def _first_of(self, queues: dict[ClusterQueueState, Share]) -> ClusterQueueState | None:
+        """Returns the queue with the largest share. Queues without candidates are dropped when found."""
+        while queues:
+            largest = max(queues.values())
+            tied = [queue for queue, share in queues.items() if share == largest]
+            for queue in tied:
+                if self._below.head(queue) is None:
+                    del queues[queue]
+            if tied := [queue for queue in tied if queue in queues]:
+                return min(tied, key=self._rank)
+        return None
+
+    def _rank(self, queue: ClusterQueueState) -> tuple[bool, bool, int, int, str]:
+        """Returns the rank of a queue's next candidate among those of other queues."""
+        head = self._below.head(queue)
+        assert head is not None
+        not_evicted, priority, reserved, uid = head.rank
+        return not_evicted, queue is self._own, priority, reserved, uid
 
     def _is_left_out(self, cohort: int, below: int) -> bool:
         own = self._own.below
-        return cohort in own and own[cohort] != below and self._leaves_out(below)
+        other_side = cohort in own and own[cohort] != below
+        return other_side and below not in self._left and self._leaves_out(below)
 
-    def _cohort(self, node: int) -> _Cohort:
-        found = self._known.get(node)
-        if found is None:
-            queues = _QueueOrdering(self._shares, self._own, node, self._below, self._outranked)
-            found = self._known[node] = _Cohort(node, queues, sorted(self._turns_of(self._cohorts[node])))
-        return found
+    def _look_at(self, queue: ClusterQueueState, left: dict[ClusterQueueState, Share]) -> None:
+        borrowing, share = self._shares.of(queue.node)
+        if borrowing or queue is self._own:
+            left[queue] = share
+        else:
+            left.pop(queue, None)
 
-    def _turns_of(self, cohorts: Iterable[int]) -> list[_Turn]:
-        """Returns the sort keys of cohorts, without those that are dropped."""
-        turns, of, path = [], self._shares.of, self._own.path
-        for cohort in cohorts:
-            borrowing, share = of(cohort)
-            if borrowing or cohort in path:
-                turns.append((share, self._names[cohort], cohort))
-        return turns
-
-    def _look_again(self) -> None:
-        """Updates the shares of the cohorts above the last queue. No other cohort's share has changed."""
-        way = self._way
-        for at in range(len(way) - 1, 0, -1):
-            cohorts = way[at - 1].cohorts
-            turns = self._turns_of([way[at].node])
-            if turns != cohorts[-1:]:
-                cohorts.pop()
-                for turn in turns:
-                    insort(cohorts, turn)
-                del way[at:]
+    def _look_at_cohort(self, cohort: int, left: dict[int, Share]) -> None:
+        borrowing, share = self._shares.of(cohort)
+        if borrowing or cohort in self._own.path:
+            left[cohort] = share
+        else:
+            left.pop(cohort, None)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeAlias, final
+from typing import final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner, Assignment
 from harness_plugins.kueue.rules.flavor_offers import Offers
@@ -19,12 +18,6 @@ from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import InVain, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Tried, Workload
-
-_Order: TypeAlias = tuple[int, frozenset[int] | None]
-"""How many evictions `Cache.marked` had listed, and the queues in which further evictions change the result.
-
-With classic preemption, it is None, because any further eviction may change the result.
-"""
 
 
 @final
@@ -56,10 +49,7 @@ class KeptNominations(Nominator):
         super().__init__(offers, assigner, self._recorded, gates)
         self._reasons = reasons
         self._cache = cache
-        self._marked = cache.marked
         self._search = search
-        self._fair = isinstance(search, FairSharing)
-        self._outranked = search.outranked if isinstance(search, FairSharing) else set()
         self._in_vain: InVain | None = None
         self._last: RecordedOracle | None = None  # the oracle of the last assignment
         self._fits = fits
@@ -67,7 +57,7 @@ class KeptNominations(Nominator):
         # The key consists of the workload, its pods, the flavors that it has tried or must get, the version
         # of its tree, and the cycle's reservations and victims. A preemptor is assigned again in every cycle
         # until its targets are gone.
-        self._known: Memo[tuple[object, ...], tuple[Assignment, _Order]] = Memo()
+        self._known: Memo[tuple[object, ...], Assignment] = Memo()
         self._cycle = -1
         self.stirred: set[Workload] = set()
 
@@ -107,35 +97,15 @@ class KeptNominations(Nominator):
         if no_fit is not None:
             return no_fit
         question = workload, workload.counts, tried, version, (), ()
-        root = workload.cluster_queue.root
-        known = self._kept(question, root)
+        known = self._known.get(question)
         if known is not None:
             return known
         assignment = self.assign(workload, tried)
         if self._last is not None and not (tried or workload.asks.reducible):
             self._fits.note(workload, assignment, self._last)
             self._no_fits.note(workload, assignment, self._last)
-        self._known[question] = assignment, self._order(root)
+        self._known[question] = assignment
         return assignment
-
-    def _order(self, root: int) -> _Order:
-        """Returns the order of candidates that the searches depend on since `_outranked` was cleared."""
-        return len(self._marked[root]), frozenset(self._outranked) if self._fair else None
-
-    def _kept(self, question: tuple[object, ...], root: int) -> Assignment | None:
-        """Returns a known assignment, unless evictions since then may change it, or None.
-
-        With fair sharing, an evicted candidate is where it was before. It only ranks before those of other
-        queues with the same share, and its queue may already have been the first of them. Without fair
-        sharing, candidates of all queues form one order, so that any eviction matters.
-        """
-        known = self._known.get(question)
-        if known is not None:
-            marked, (assignment, (number, outranked)) = self._marked[root], known
-            if len(marked) == number or (outranked is not None and outranked.isdisjoint(marked[number:])):
-                return assignment
-        self._outranked.clear()
-        return None
 
     def reassign(
         self, workload: Workload, first: Assignment, snapshot: Snapshot, *, without_victims: bool = False
@@ -154,7 +124,7 @@ class KeptNominations(Nominator):
         queue = workload.cluster_queue
         version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
         question = workload, workload.counts, first.chosen, version, tuple(snapshot.reserved), gone
-        known = self._kept(question, queue.root)
+        known = self._known.get(question)
         if known is not None:
             self.remember(workload, known, snapshot.cycle)
             return self._stirs(workload, known)
@@ -163,5 +133,5 @@ class KeptNominations(Nominator):
         self._in_vain = partial(self._reasons.in_vain, touched=touched)
         found = super().reassign(workload, first, snapshot, without_victims=True)
         self._in_vain = None
-        self._known[question] = found, self._order(queue.root)
+        self._known[question] = found
         return self._stirs(workload, found)

@@ -34,10 +34,6 @@ class Cache:
             Here, a queue without a cohort is below its own node.
         height: for each node, the number of levels of usable nodes below it.
         version: for each node, how often the workloads that hold quota at it or below it have changed.
-        unmarked_version: like `version` of a root node, but evictions that keep the order of the queue's
-            candidates do not count.
-        marked: for each root node, the nodes of the queues in which such evictions occurred since
-            `unmarked_version` last changed.
         changed: the queues, by node, that have changed since a reader last cleared this mapping. A queue has
             changed if it is new or its workloads have changed.
     """
@@ -74,8 +70,6 @@ class Cache:
                 above = tree.parent[node]
                 self.height[above] = max(self.height[above], self.height[node] + 1)
         self.version: list[int] = [0] * len(tree.names)
-        self.unmarked_version: list[int] = [0] * len(tree.names)
-        self.marked: list[list[int]] = [[] for _ in tree.names]
         self._watching: list[dict[int, ClusterQueueState]] = []
         self.changed: dict[int, ClusterQueueState] = self.watch()
         if before is not None:
@@ -175,14 +169,11 @@ class Cache:
     def evict(self, workload: Workload) -> None:
         """Marks a workload as evicted. The workload still holds its quota."""
         queue = workload.cluster_queue
-        holders = self.holders[queue.node]
-        stays = workload in holders.workloads[holders.evicted : holders.evicted + 1]
         self.remove_holder(workload)
         workload.spared = False
         workload.evicted = True
         self.add_holder(workload)
-        stays = stays and holders.workloads[holders.evicted - 1] is workload and not queue.spec.by_usage
-        self._changed(queue, stays=stays)
+        self._changed(queue)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
         """Excludes a workload from the preemption candidates, or includes it again."""
@@ -241,24 +232,13 @@ class Cache:
 
     def reorder(self, queue: ClusterQueueState) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same."""
-        self._count(queue)
-        self.unmarked_version[queue.root] += 1
-        self.marked[queue.root].clear()
-
-    def _changed(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
-        queue.generation += 1
-        root = queue.root
-        self._count(queue)
-        if stays:
-            self.marked[root].append(queue.node)
-        else:  # as `reorder`, for nearly every change
-            self.unmarked_version[root] += 1
-            self.marked[root].clear()
-        for record in self._watching:
-            record[queue.node] = queue
-
-    def _count(self, queue: ClusterQueueState) -> None:
         version = self.version
         version[queue.node] += 1
         for cohort in queue.path:
             version[cohort] += 1
+
+    def _changed(self, queue: ClusterQueueState) -> None:
+        queue.generation += 1
+        self.reorder(queue)
+        for record in self._watching:
+            record[queue.node] = queue
