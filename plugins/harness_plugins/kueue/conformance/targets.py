@@ -45,7 +45,8 @@ def explain(case: Mapping[str, Any]) -> str:
         + ", ".join(f"{amount} {labels[cell]}" for cell, amount in incoming.requests)
         + f"; it lacks {', '.join(labels[cell] for cell in incoming.need)}"
     ]
-    for queue in cache.holding_below(incoming.queue.root):
+    queues = cache.members_below(incoming.queue.root)
+    for queue in [each for each in queues if cache.holders[each.node].workloads]:
         first = queue.node * tree.width
         figures = ", ".join(
             f"{labels[cell]} {tree.usage[first + cell]} of {tree.nominal[first + cell]}"

@@ -13,7 +13,7 @@ from typing import Any, final
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.rules.dominant_resource_share import Share
-from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Failed
+from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Reserved, Victims
 from harness_plugins.kueue.rules.flavor_assigner import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.preemption import (
@@ -61,13 +61,14 @@ class Refusals:
         self._holders_are_told = any(count > 1 for count in flavors.values())
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
-    def __call__(self, failed: Failed) -> Mapping[str, Any]:
+    def __call__(
+        self, entry: Entry, message: str, ahead: Reserved, waits_for: Victims, again: bool
+    ) -> Mapping[str, Any]:
         """Returns the figures of a failure. See `docs/explain.md` for the fields.
 
         If the reason is repeated or targets are still terminating, the figures contain only the workloads
         that block the head.
         """
-        entry, message, ahead, waits_for, again = failed
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
         offers = self._offers(entry.workload)
         if not (again or message or ahead):
@@ -75,7 +76,8 @@ class Refusals:
         else:
             detail = {}
             if message != PENDING:
-                detail = {"again": True} if again else self._shortage(failed, self._cells(entry, offers))
+                gone = waits_for if message == NO_LONGER_FITS else ()
+                detail = {"again": True} if again else self._shortage(entry, gone, ahead, offers)
             if message:
                 detail["message"] = message
             if ahead:
@@ -120,17 +122,18 @@ class Refusals:
             _of_all_flavors(offers, entry.workload.counts) if assignment.mode == NO_FIT else assignment.usage
         )
 
-    def _shortage(self, failed: Failed, cells: Amounts) -> dict[str, Any]:
+    def _shortage(
+        self, entry: Entry, gone: Iterable[Workload], ahead: Reserved, offers: tuple[PodSetOffer, ...]
+    ) -> dict[str, Any]:
         """Returns the shortage with the reservations of earlier entries, and the usage without them."""
-        tree, node = self._tree, failed.entry.workload.cluster_queue.node
-        gone = failed.waits_for if failed.message == NO_LONGER_FITS else ()
+        tree, node, cells = self._tree, entry.workload.cluster_queue.node, self._cells(entry, offers)
         for each in gone:
             remove(tree, each)
         short = lacking(tree, node, cells)
-        for each, amounts in failed.ahead:
+        for each, amounts in ahead:
             tree.refund(each.cluster_queue.node, amounts)
         detail = shortage(tree, node, cells, short=short)
-        for each, amounts in failed.ahead:
+        for each, amounts in ahead:
             tree.charge(each.cluster_queue.node, amounts)
         for each in gone:
             put_back(tree, each)

@@ -28,7 +28,6 @@ from harness_plugins.kueue.rules.entry import (
     Admitted,
     Entry,
     Evicted,
-    Failed,
     Figures,
     Order,
     Outcome,
@@ -144,7 +143,7 @@ class AdmissionCycle:
         again = after.returns > before.returns
         root, reserved = workload.cluster_queue.root, self._snapshot.reserved
         ahead = [(each, amounts) for each, amounts, _ in reserved if each.cluster_queue.root == root]
-        figures = self._figures(Failed(entry, message, ahead, waits_for, again))
+        figures = self._figures(entry, message, ahead, waits_for, again)
         self.refused.append(Refused(workload, reason, figures))
 
     def leave_out(self, workload: Workload, message: str) -> None:

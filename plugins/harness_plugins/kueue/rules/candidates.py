@@ -66,11 +66,9 @@ def preemptible(workloads: list[Workload], mask: int, allowed: Allowed) -> Itera
 
 def _most_used_first(found: list[Workload]) -> list[Workload]:
     """Sorts candidates by the usage of their LocalQueues, highest first. Equal ones keep their order."""
-    if any(each.local_queue is not None and each.local_queue.namesakes for each in found):
-        # The comparison can be inconsistent, because workloads of namesakes keep their order. In that case,
-        # the result is arbitrary in Kueue, whereas here it follows from the given order.
-        return sorted(found, key=cmp_to_key(_compared))
-    return sorted(found, key=lambda each: 0.0 if each.local_queue is None else -each.local_queue.usage)
+    # The comparison can be inconsistent, because workloads of namesakes keep their order. In that case, the
+    # result is arbitrary in Kueue, whereas here it follows from the given order.
+    return sorted(found, key=cmp_to_key(_compared))
 
 
 def _compared(left: Workload, right: Workload) -> int:
@@ -81,23 +79,12 @@ def _compared(left: Workload, right: Workload) -> int:
 
 
 def borrowers(
-    cache: Cache, own: ClusterQueueState, need: tuple[int, ...], holding: Iterable[ClusterQueueState]
+    cache: Cache, own: ClusterQueueState, need: tuple[int, ...], queues: Iterable[ClusterQueueState]
 ) -> list[ClusterQueueState]:
-    """Returns the queues other than `own` that use more than their nominal quota of a needed resource.
-
-    `holding` contains the queues whose workloads hold quota. A queue that only has reservations for this
-    cycle has no workload to preempt.
-    """
+    """Returns the queues other than `own` that use more than their nominal quota of a needed resource."""
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
-    if len(need) == 1:  # the most common case
-        cell = need[0]
-        return [
-            queue
-            for queue in holding
-            if usage[queue.node * width + cell] > nominal[queue.node * width + cell] and queue is not own
-        ]
     found = []
-    for queue in holding:
+    for queue in queues:
         first = queue.node * width
         for cell in need:
             if usage[first + cell] > nominal[first + cell] and queue is not own:

@@ -186,7 +186,7 @@ def _below(
     for below in cache.cohorts[cohort]:
         if below != skipped and not within_nominal(cache.tree, below, incoming.need):
             yield from _below(cache, incoming, allowed, below, skipped, (below, *guards))
-    for queue in borrowers(cache, incoming.queue, incoming.need, cache.holding[cohort]):
+    for queue in borrowers(cache, incoming.queue, incoming.need, cache.members[cohort]):
         holders = cache.holders[queue.node]
         if has_candidate(holders, incoming.mask, allowed):
             yield _Source(holders, (queue.node, *guards))

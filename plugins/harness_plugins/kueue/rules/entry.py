@@ -125,23 +125,13 @@ class Refused(NamedTuple):
     figures: Mapping[str, Any]
 
 
-class Failed(NamedTuple):
-    """The failure of an entry. The cache is still in the state in which the entry failed.
+Reserved: TypeAlias = Sequence[tuple[Workload, Amounts]]
+"""The workloads of earlier entries for which a cycle reserved quota, with the reserved amounts."""
 
-    Attributes:
-        message: Kueue's message, if the reason alone is not specific enough.
-        ahead: the workloads of earlier entries for which this cycle reserved quota, with the reserved
-            amounts.
-        waits_for: the evicted workloads whose termination could make room for the entry.
-        again: whether all figures of this failure were already recorded since the workload was queued.
-    """
+Figures: TypeAlias = Callable[[Entry, str, Reserved, Victims, bool], Mapping[str, Any]]
+"""Returns the figures of a failure. Called immediately, and only for failures that are recorded.
 
-    entry: Entry
-    message: str = ""
-    ahead: Sequence[tuple[Workload, Amounts]] = ()
-    waits_for: Victims = NOBODY
-    again: bool = False
-
-
-Figures: TypeAlias = Callable[[Failed], Mapping[str, Any]]
-"""Returns the figures of a failure. Called immediately, and only for failures that are recorded."""
+The arguments are the entry, Kueue's message if the reason alone is not specific enough, and the reservations
+so far. The last ones are the evicted workloads whose termination could make room, and whether all figures of
+this failure were already recorded since the workload was queued.
+"""

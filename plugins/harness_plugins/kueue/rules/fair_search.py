@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order
-from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -63,7 +63,7 @@ class Candidates:
         own = self._own
         found = [own] if own.above == cohort and self.head(own) is not None else []
         if self.reclaim is not None:
-            found += borrowers(self._cache, own, self._incoming.need, self._cache.holding[cohort])
+            found += borrowers(self._cache, own, self._incoming.need, self._cache.members[cohort])
         return found
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
@@ -96,43 +96,30 @@ class Refused:
     """The workloads that a strategy refused to preempt, at most one of each queue.
 
     Attributes:
+        heads: the first refused workload of each queue.
         cohorts: the cohorts below which the strategy refused all workloads.
     """
 
     def __init__(self) -> None:
-        self._heads: dict[ClusterQueueState, Workload] = {}
-        self._queues: dict[int, list[ClusterQueueState]] = {}
+        self.heads: dict[ClusterQueueState, Workload] = {}
         self.cohorts: set[int] = set()
-
-    def add(self, queue: ClusterQueueState, workload: Workload) -> None:
-        """Adds a refused workload, unless the queue already has one."""
-        if queue not in self._heads:
-            self._heads[queue] = workload
-            self._queues.setdefault(queue.above, []).append(queue)
 
     def add_below(self, cohort: int, cache: Cache, candidates: Candidates) -> None:
         """Adds the first candidate of each queue below a cohort."""
         for queue in candidates.queues(cohort):
             head = candidates.head(queue)
             if head is not None:
-                self.add(queue, head)
+                self.heads.setdefault(queue, head)
         for below in cache.cohorts[cohort]:
             self.add_below(below, cache, candidates)
 
     def queues(self, cohort: int) -> list[ClusterQueueState]:
         """Returns the queues right below a cohort that have refused workloads."""
-        return self._queues.get(cohort, [])
+        return [queue for queue in self.heads if queue.above == cohort]
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
         """Returns the refused workload of a queue, or None if there is none."""
-        return self._heads.get(queue)
-
-    def pop(self, queue: ClusterQueueState) -> Workload:
-        """Removes and returns the refused workload of a queue."""
-        return self._heads.pop(queue)
-
-    def __bool__(self) -> bool:
-        return bool(self._heads or self.cohorts)
+        return self.heads.get(queue)
 
 
 @final
@@ -194,8 +181,6 @@ class FairSearch:
     def _by_further_strategy(self, strategy: Strategy) -> bool:
         """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
         before, self._refused = self._refused, Refused()
-        if not before:
-            return False
 
         def leaves_out(cohort: int) -> bool:
             if cohort not in before.cohorts:
@@ -207,11 +192,9 @@ class FairSearch:
 
         ordering = self._ordering(before, leaves_out)
         while (queue := ordering.next()) is not None:
-            workload = before.pop(queue)
-            mine, theirs = self._own.sides(queue)
-            new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
-            if not strategy.allows(new, old, self._without(queue, workload.usage, theirs)):
-                self._refused.add(queue, workload)
+            workload = before.heads.pop(queue)
+            if not self._allows(strategy, queue, workload.usage):
+                self._refused.heads[queue] = workload
             elif self._take(workload, IN_COHORT_FAIR_SHARING):
                 return True
         return False
@@ -229,14 +212,12 @@ class FairSearch:
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """Returns the first candidate of a queue that the strategy allows, and refuses earlier ones."""
         found = refused = None
-        mine, theirs = self._own.sides(queue)
-        new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
         usages = len(self._cache.holders[queue.node].usages)
         for workload in self._candidates.left(queue):
             usage = workload.usage
             if usage not in allowed:
-                allowed[usage] = strategy.allows(new, old, self._without(queue, usage, theirs))
+                allowed[usage] = self._allows(strategy, queue, usage)
             if allowed[usage]:
                 found = workload
                 break
@@ -245,17 +226,17 @@ class FairSearch:
                 break  # all others are refused, too
         self._candidates.go_on(queue, ends=found is None)
         if refused is not None:
-            self._refused.add(queue, refused)
+            self._refused.heads.setdefault(queue, refused)
         return found
 
-    def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
-        """Returns the share that the queue's side would have without a workload that has this usage."""
-        if theirs == queue.node:
-            return self._shares.changed(theirs, usage, -1)
+    def _allows(self, strategy: Strategy, queue: ClusterQueueState, usage: Amounts) -> bool:
+        """Returns True if a strategy allows the preemption of a queue's workload that has this usage."""
+        mine, theirs = self._own.sides(queue)
+        new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         self._tree.refund(queue.node, usage)
         final = self._shares.of(theirs)[1]
         self._tree.charge(queue.node, usage)
-        return final
+        return strategy.allows(new, old, final)
 
     def _take(self, workload: Workload, reason: str) -> bool:
         """Makes a candidate a target, and returns whether the incoming workload now fits."""

@@ -104,7 +104,7 @@ class FairSharing:
         mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
         within, reclaim = candidates.within, candidates.reclaim
         mine = within is not None and has_candidate(holders[own.node], mask, within)
-        others = borrowers(cache, own, incoming.need, cache.holding_below(own.root)) if own.path else []
+        others = borrowers(cache, own, incoming.need, cache.members_below(own.root)) if own.path else []
         theirs = reclaim is not None and any(
             has_candidate(holders[each.node], mask, reclaim) for each in others
         )

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, final
 
-from harness.base.memo import Memo
 from harness.models.cluster import (
     Cluster,
     ClusterQueue,
@@ -188,7 +187,6 @@ class Suiting:
             for group, names in zip(queue.resource_groups, named, strict=True)
             if not names.isdisjoint(with_topology)
         ]
-        self._constraints: Memo[tuple[object, ...], Constraints] = Memo()  # keyed by content
 
     def places(self, pod_set: PodSet) -> bool:
         """Returns True if the pods get places: the pod set requests this, or all flavors have a topology."""
@@ -200,11 +198,8 @@ class Suiting:
         flavor = self._cluster.flavors.get(name)
         if flavor is None or self.misplaced(pod_set, flavor, group.covered_resources):
             return False
-        key = restrictions(pod_set)
-        constraints = self._constraints.get(key)
-        if constraints is None:
-            constraints = self._constraints[key] = Constraints(pod_set)
-        return constraints.allow(flavor, None if self._own_label_keys else self._label_keys(group))
+        keys = None if self._own_label_keys else self._label_keys(group)
+        return Constraints(pod_set).allow(flavor, keys)
 
     def misplaced(self, pod_set: PodSet, flavor: ResourceFlavor, resources: Iterable[str]) -> str:
         """Returns why the topology of a flavor does not suit a pod set that needs resources, or ""."""

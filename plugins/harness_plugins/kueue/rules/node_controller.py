@@ -92,7 +92,6 @@ class NodeController:
         self._pods = pods
         self._ready_changed: dict[str, int] = {}
         self.checks = Timers()
-        self._constraints: dict[PodSet, Constraints] = {}
 
     def change(self, edit: Edit, now: int) -> bool:
         """Adds, removes or changes a node. Returns True if the controller must check the node now.
@@ -167,7 +166,4 @@ class NodeController:
 
     def tolerance(self, workload: Workload, pod_set: PodSet, taints: Iterable[Taint]) -> int:
         """Returns the time for which the pods of a pod set tolerate taints. See `Constraints.tolerance`."""
-        known = self._constraints.get(pod_set)
-        if known is None:
-            known = self._constraints[pod_set] = Constraints(pod_set)
-        return known.tolerance(taints, self._flavors(workload, pod_set.name))
+        return Constraints(pod_set).tolerance(taints, self._flavors(workload, pod_set.name))

@@ -87,12 +87,13 @@ class Snapshot:
             left[node].remove_holder(victim)
             tree.refund(node, victim.usage)
         places = [placed for victim in self.gone(root) for placed in victim.placed]
-        cache.exchange_holders(left)
+        holders = {node: cache.holders[node] for node in left}
+        cache.holders.update(left)
         for placed in places:
             placed.refund()
         answer = ask()
         tree.usage[:] = before
-        cache.exchange_holders(left)
+        cache.holders.update(holders)
         for placed in places:
             placed.charge()
         return answer

@@ -74,7 +74,6 @@ class CachedNoFit:
         self._no_place = no_place
         self._searches = searches
         self._why = why
-        self._branch_version = -1
         self._holds_at, self._fails_at = version, -1
         self.turn_matters = bool(assignment.placed and why)
 
@@ -90,13 +89,10 @@ class CachedNoFit:
         self._fails_at = version
         queue = self._queue
         changed = queue.generation != self._generation
-        # The level from which the quota comes depends only on the usage below this child of the root.
-        branch_version = cache.version[queue.branch]
-        may_be_higher = changed or branch_version != self._branch_version
         for cell, amount, (was_available, was_height) in self._checks:
             if available(cache, queue, cell, amount) is not was_available:
                 return False
-            if may_be_higher and height(cache, queue, cell, amount) != was_height:
+            if height(cache, queue, cell, amount) != was_height:
                 return False
         if changed:
             found = _why_all_fail(self._searches, reasons)
@@ -110,7 +106,6 @@ class CachedNoFit:
                     return False
         if self._no_place is not None and self._no_place.place() is not None:
             return False
-        self._branch_version = branch_version
         self._holds_at, self._fails_at = version, -1
         return True
 

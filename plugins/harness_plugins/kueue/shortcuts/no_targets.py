@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.classical import over_nominal
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by, may_borrow
@@ -35,12 +35,10 @@ class NoTargets(NamedTuple):
     Attributes:
         incoming: the workload for which other queues give up too little, or None if other queues do not
             matter.
-        share: the share of the queue with the incoming workload and without the queue's own candidates.
         own: the usage of the queue's own candidates.
     """
 
     incoming: Incoming | None = None
-    share: Share = NOTHING
     own: Sequence[Amounts] = ()
 
 
@@ -145,28 +143,14 @@ class FairReasons:
         reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
         if not (reclaims or own):
             return _OWN_STATE
-        # What follows depends only on the queue's own usage, so the usage above the queue need not change.
-        used, first = self._cache.tree.usage, queue.node * self._cache.tree.width
-        before = used[first : first + self._cache.tree.width]
-        for cell, amount in incoming.requests:
-            used[first + cell] += amount
-        takes_back = reclaims and self._search.takes_back(incoming)
-        for usage in own:
-            for cell, amount in usage:
-                used[first + cell] -= amount
-        why = NoTargets(incoming, self._shares.of(queue.node)[1], own)
-        used[first : first + self._cache.tree.width] = before
-        return why if not takes_back and self.still_no_targets(why) else None
+        if reclaims and self._takes_back(incoming):
+            return None
+        why = NoTargets(incoming, own)
+        return why if self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True if other queues still give up too little."""
-        incoming = why.incoming
-        if incoming is None:
-            return True
-        queue = incoming.queue
-        if why.own or len(queue.path) > 1:
-            return self._all_is_too_little(why.own, incoming, exact=True)
-        return self._too_little(incoming, why.share, self._ranking.of(queue.root))
+        return why.incoming is None or self._all_is_too_little(why.own, why.incoming, exact=True)
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if a search might free enough quota, or if shares need not be compared."""
@@ -195,47 +179,28 @@ class FairReasons:
         `touched` has the nodes of the queues with reservations or victims of the cycle.
         """
         queue, tree = incoming.queue, self._cache.tree
-        if len(queue.path) != 1 or has_own_candidate(self._cache, incoming):
+        if len(queue.path) != 1 or has_own_candidate(self._cache, incoming) or self._takes_back(incoming):
             return False
-        tree.charge(queue.node, incoming.requests)
-        share, takes_back = self._shares.of(queue.node)[1], self._search.takes_back(incoming)
-        tree.refund(queue.node, incoming.requests)
-        return not takes_back and self._too_little(incoming, share, self._ranking.of(queue.root), touched)
+        # The share of a cohort in between may have changed, although the cohort is not in `touched`.
+        if any(tree.root[node] == queue.root != tree.parent[node] for node in touched):
+            return False
+        return self._all_is_too_little((), incoming, exact=True, touched=touched)
 
-    def _too_little(
+    def _takes_back(self, incoming: Incoming) -> bool:
+        tree, node = self._cache.tree, incoming.queue.node
+        tree.charge(node, incoming.requests)
+        takes_back = self._search.takes_back(incoming)
+        tree.refund(node, incoming.requests)
+        return takes_back
+
+    def _all_is_too_little(
         self,
+        own: Sequence[Amounts],
         incoming: Incoming,
-        share: Share,
-        ranked: Sequence[tuple[Share, int]],
-        touched: Collection[int] = (),
+        *,
+        exact: bool,
+        touched: Collection[int] | None = None,
     ) -> bool:
-        """Returns True if all that other queues would give up to a queue right below its root is too little.
-
-        What a queue gives up depends on its own workloads and on the share that the incoming workload's queue
-        would have. Queues with a smaller share give up nothing. The incoming workload has no targets in its
-        own queue. `ranked` is in ascending order of share, apart from the queues in `touched`.
-        """
-        own = incoming.queue
-        freeable: list[Amounts] = []
-        for node in touched:
-            if node != own.node:
-                from_here = self._freeable(incoming, share, self._cache.at[node], keeps=False)
-                if from_here is None:
-                    return False
-                if from_here:
-                    freeable.append(from_here)
-        for theirs, node in reversed(ranked):
-            if theirs < share:
-                break
-            if node != own.node and node not in touched:
-                from_here = self._freeable(incoming, share, self._cache.at[node])
-                if from_here is None:
-                    return False
-                if from_here:
-                    freeable.append(from_here)
-        return not freeable or self._lacks(incoming, freeable)
-
-    def _all_is_too_little(self, own: Sequence[Amounts], incoming: Incoming, *, exact: bool) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
         At each cohort above the queue, from the bottom up, one branch contains the queue. Preemption can free
@@ -244,6 +209,9 @@ class FairReasons:
 
         Without own candidates, the queue keeps its share. If `exact` is True, this share decides what each
         queue right below the same cohort gives up.
+
+        Within a cycle, `touched` has the nodes of the queues with reservations or victims. Rankings and kept
+        results do not hold for these queues.
         """
         queue, tree = incoming.queue, self._cache.tree
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
@@ -251,29 +219,46 @@ class FairReasons:
         # The rankings must be read before the trial, because they must not include the usage of the trial.
         sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()]
         tree.charge(queue.node, incoming.requests)
-        gone, refunded = [(queue.node, usage) for usage in own], 0
+        gone, refunded, known = [(queue.node, usage) for usage in own], 0, True
         for side, ranked in sides:
             for node, usage in gone[refunded:]:
                 tree.refund(node, usage)
             refunded = len(gone)
             mine = self._shares.of(side)[1]
             keeps_share = exact and side == queue.node and not own
-            for node in self._beside(side, ranked, mine):
-                given = self._freeable(incoming, mine, self._cache.at[node]) if keeps_share else None
+            for node in self._beside(side, ranked, mine, touched or (), equal=keeps_share):
+                keeps = touched is None or node not in touched
+                given = None
+                if keeps_share:
+                    given = self._freeable(incoming, mine, self._cache.at[node], keeps=keeps)
+                known = known and (given is not None or touched is None)  # usage includes reservations
                 gone.append((node, self._used(node) if given is None else given))
         for node, usage in reversed(gone[:refunded]):
             tree.charge(node, usage)
         tree.refund(queue.node, incoming.requests)
         freed = [usage for _, usage in gone if usage]
-        return not freed or self._lacks(incoming, freed)
+        return known and (not freed or self._lacks(incoming, freed))
 
-    def _beside(self, side: int, ranked: Sequence[tuple[Share, int]], mine: Share) -> list[int]:
-        """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`."""
-        found = []
+    def _beside(
+        self,
+        side: int,
+        ranked: Sequence[tuple[Share, int]],
+        mine: Share,
+        touched: Collection[int],
+        *,
+        equal: bool,
+    ) -> list[int]:
+        """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`.
+
+        `equal` says whether to return all siblings with the same share.
+        """
+        found = [node for _, node in ranked if node in touched and node != side] if touched else []
         for theirs, node in reversed(ranked):
             if theirs < mine:
                 break
-            if node != side and (theirs > mine or self._may_keep_its_share(node, mine)):
+            if node == side or node in touched:
+                continue
+            if equal or theirs > mine or self._may_keep_its_share(node, mine):
                 found.append(node)
         return found
 
@@ -287,7 +272,7 @@ class FairReasons:
         version, found = self._may_keep[node]
         if version != self._cache.version[node]:
             cache, queue = self._cache, self._cache.at[node]
-            queues = cache.holding_below(node) if queue is None else [queue]
+            queues = cache.members_below(node) if queue is None else [queue]
             usages = {usage for each in queues for usage in cache.holders[each.node].usages}
             found = (queue is None and self._keeps[node]) or any(
                 self._shares.changed(node, usage, -1) >= share for usage in usages

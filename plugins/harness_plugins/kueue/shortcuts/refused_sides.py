@@ -50,7 +50,7 @@ class RefusedSides:
         refused: set[Amounts] = set()
         cohorts = [theirs]
         for cohort in cohorts:
-            for queue in self._cache.holding[cohort]:
+            for queue in self._cache.members[cohort]:
                 limited = queue.node in self._limited
                 for usage in self._cache.holders[queue.node].usages:
                     if limited and not _uses(tree, queue.node, usage):

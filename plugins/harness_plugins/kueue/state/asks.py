@@ -97,8 +97,8 @@ class Asking:
     def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
         self._reclaims = reclaims
         self._claims = claims
-        self._known: Memo[tuple[PodSet, ...], Asks] = Memo(_MOST)  # by content, because jobs share pod sets
-        self._claiming: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo()  # keyed by content
+        # Keyed by content, because jobs share pod sets. The namespace matters for claims.
+        self._known: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo(_MOST)
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
 
@@ -108,13 +108,10 @@ class Asking:
         Raises:
             ClusterError: a pod template is not the template of a Pod.
         """
-        asks = self._known.get(job.pod_sets) or self._claiming.get((job.pod_sets, job.namespace))
+        key = job.pod_sets, job.namespace
+        asks = self._known.get(key)
         if asks is None:
-            asks = self._asked(job)
-            if asks.claimed is None:
-                self._known[job.pod_sets] = asks
-            else:
-                self._claiming[job.pod_sets, job.namespace] = asks
+            asks = self._known[key] = self._asked(job)
         return asks
 
     def _asked(self, job: Job) -> Asks:

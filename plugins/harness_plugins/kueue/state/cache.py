@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import final
@@ -30,8 +29,8 @@ class Cache:
         at: the queue at each node of the quota tree, or None for cohorts.
         holders: by the node of the queue, the workloads that hold its quota.
         cohorts: for each node, the cohorts right below it.
-        holding: for each node, the usable queues right below it that have a preemption candidate, by number.
-            Here, a queue without a cohort is below its own node.
+        members: for each node, the usable queues right below it, by number. Here, a queue without a cohort is
+            below its own node.
         height: for each node, the number of levels of usable nodes below it.
         version: for each node, how often the workloads that hold quota at it or below it have changed.
         changed: the queues, by node, that have changed since a reader last cleared this mapping. A queue has
@@ -48,7 +47,7 @@ class Cache:
         self.queues: dict[str, ClusterQueueState] = {}
         self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
         self.holders: dict[int, Holders] = {}
-        self.holding: list[list[ClusterQueueState]] = [[] for _ in tree.names]
+        self.members: list[list[ClusterQueueState]] = [[] for _ in tree.names]
         self.cohorts: list[list[int]] = [
             [below for below in children if below < len(tree.cohorts)] for children in tree.children
         ]
@@ -63,6 +62,8 @@ class Cache:
             queue.be(spec, number, node, tuple(tree.path(node)), usable=usable)
             self.queues[name] = self.at[node] = queue
             self.holders[node] = holders
+            if usable:
+                self.members[queue.above].append(queue)
         self.height: list[int] = [0] * len(tree.names)
         for node in range(len(tree.names) - 1, -1, -1):
             present = self.at[node]
@@ -99,20 +100,14 @@ class Cache:
         for node, holders in self.holders.items():
             if not same:
                 holders.renumber(numbers)
-            total: dict[int, int] = {}
-            spared = [(workload.usage, 1) for workload in holders.spared]
-            for usage, count in (*holders.usages.items(), *spared):
-                for cell, amount in usage:
-                    total[cell] = total.get(cell, 0) + amount * count
-            tree.charge(node, sorted(total.items()))
-            if holders.workloads:
-                self._list(holders.queue)
+            for workload in holders.everybody:
+                tree.charge(node, workload.usage)
 
-    def holding_below(self, node: int) -> list[ClusterQueueState]:
-        """Returns the usable queues below a cohort that have a preemption candidate, by number."""
-        found = list(self.holding[node])
+    def members_below(self, node: int) -> list[ClusterQueueState]:
+        """Returns the usable queues below a cohort on all levels, by number."""
+        found = list(self.members[node])
         for below in self.cohorts[node]:
-            found += self.holding_below(below)
+            found += self.members_below(below)
         return sorted(found, key=_NUMBER)
 
     def amounts(self, flavors: Iterable[tuple[str, str, int]]) -> tuple[Amounts, int]:
@@ -143,13 +138,13 @@ class Cache:
         workload.uses = uses
         workload.reserved = reserved
         self.tree.charge(queue.node, usage)
-        self.add_holder(workload)
+        self.holders[queue.node].add_holder(workload)
         self._changed(queue)
 
     def drop(self, workload: Workload) -> None:
         """Removes a workload and releases its quota."""
         queue = workload.cluster_queue
-        self.remove_holder(workload)
+        self.holders[queue.node].remove_holder(workload)
         self.tree.refund(queue.node, workload.usage)
         workload.has_quota = False
         workload.evicted = workload.spared = False
@@ -168,18 +163,19 @@ class Cache:
 
     def evict(self, workload: Workload) -> None:
         """Marks a workload as evicted. The workload still holds its quota."""
-        queue = workload.cluster_queue
-        self.remove_holder(workload)
+        holders = self.holders[workload.cluster_queue.node]
+        holders.remove_holder(workload)
         workload.spared = False
         workload.evicted = True
-        self.add_holder(workload)
-        self._changed(queue)
+        holders.add_holder(workload)
+        self._changed(workload.cluster_queue)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
         """Excludes a workload from the preemption candidates, or includes it again."""
-        self.remove_holder(workload)
+        holders = self.holders[workload.cluster_queue.node]
+        holders.remove_holder(workload)
         workload.spared = spared
-        self.add_holder(workload)
+        holders.add_holder(workload)
         self._changed(workload.cluster_queue)
 
     def spares(self, root: int, mask: int) -> bool:
@@ -190,45 +186,6 @@ class Cache:
             if holders.spared and holders.queue.root == root
             for workload in holders.spared
         )
-
-    def add_holder(self, workload: Workload) -> None:
-        """Adds a workload to the holders of its queue without changing the usage."""
-        queue = workload.cluster_queue
-        holders = self.holders[queue.node]
-        had = bool(holders.workloads)
-        holders.add_holder(workload)
-        if had != bool(holders.workloads):
-            self._list(queue)
-
-    def remove_holder(self, workload: Workload) -> None:
-        """Removes a workload from the holders of its queue without changing the usage."""
-        queue = workload.cluster_queue
-        holders = self.holders[queue.node]
-        had = bool(holders.workloads)
-        holders.remove_holder(workload)
-        if had != bool(holders.workloads):
-            self._list(queue)
-
-    def _list(self, queue: ClusterQueueState) -> None:
-        """Updates `holding` after a queue got its first candidate or lost its last one."""
-        if queue.usable:
-            holding = self.holding[queue.above]
-            if self.holders[queue.node].workloads:
-                insort(holding, queue, key=_NUMBER)
-            else:
-                del holding[bisect_left(holding, queue.number, key=_NUMBER)]
-
-    def exchange_holders(self, others: dict[int, Holders]) -> None:
-        """Exchanges the holders of some queues for others without changing the usage.
-
-        Args:
-            others: by the node of the queue, the other holders. It receives the former ones.
-        """
-        for node, holders in others.items():
-            before, queue = self.holders[node], holders.queue
-            self.holders[node], others[node] = holders, before
-            if bool(before.workloads) != bool(holders.workloads):
-                self._list(queue)
 
     def reorder(self, queue: ClusterQueueState) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same."""

@@ -18,8 +18,6 @@ class ClusterQueueState:
         above: the cohort of the queue, or its own node if it has no cohort.
         below: for each cohort in `path`, the child of the cohort that contains the queue or is the queue
             itself.
-        branch: the child of the root that contains the queue or is the queue itself. Without a cohort, it is
-            the queue's own node.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.
@@ -32,7 +30,6 @@ class ClusterQueueState:
     above: int
     below: dict[int, int]
     root: int
-    branch: int
     usable: bool
 
     def __init__(self, name: str) -> None:
@@ -48,7 +45,6 @@ class ClusterQueueState:
         self.above = path[0] if path else node
         self.below = dict(zip(path, (node, *path), strict=False))
         self.root = path[-1] if path else node
-        self.branch = (node, *path)[-2] if path else node
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:

@@ -143,7 +143,6 @@ class WorkloadTopology:
     ) -> None:
         self.parts = parts
         self._finder = finder
-        self._empty: list[tuple[Placed, ...] | None] = []
         self.cells = cells
 
     @property
@@ -159,13 +158,6 @@ class WorkloadTopology:
 
         If `empty` is True, the search assumes that no other workload is present.
         """
-        if not empty:
-            return self._place(empty=False)
-        if not self._empty:  # the result does not depend on other workloads
-            self._empty.append(self._place(empty=True))
-        return self._empty[0]
-
-    def _place(self, *, empty: bool) -> tuple[Placed, ...] | None:
         found: list[Placed] = []
         finder = self._finder
         for flavor, asked in self.parts:
