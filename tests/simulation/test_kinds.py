@@ -172,6 +172,55 @@ def test_a_job_without_a_queue_gets_the_default_queue_of_its_namespace() -> None
     assert asked(job).ids == ("d/mine-0", "d/mine-1")  # its pods
 
 
+def kueue(tag: str, **configuration: Any) -> list[Manifest]:
+    """The Deployment of Kueue's controller, whose image names the release, and its Configuration."""
+    image = {"template": {"spec": {"containers": [{"name": "m", "image": f"k8s.io/kueue/kueue:{tag}"}]}}}
+    head = {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration"}
+    return [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kueue"}, "spec": image},
+        {**head, **configuration},
+    ]
+
+
+IGNORED = "Kueue suspends this job .* managedJobsNamespaceSelector does not select the namespace d"
+
+
+@pytest.mark.parametrize(
+    ("kind", "tag", "settings", "queue", "found"),
+    [
+        ("Job", "main", {}, "", ["d/mine-0", "d/mine-1"]),
+        ("Job", "v0.18.5", {}, "", ["d/mine-0", "d/mine-1"]),
+        ("Pod", "v0.19.0", {}, "", ["d/mine"]),
+        ("Pod", "main", {}, "default", ["d/mine"]),
+        ("Job", "v0.14.8", {}, "", ["d/mine"]),
+        ("Job", "main", {"managedJobsNamespaceSelector": {"matchLabels": {"team": "d"}}}, "", ["d/mine"]),
+        ("Job", "main", {"namespace": "kueue"}, "", ["d/mine"]),
+        ("Job", "main", {"namespace": "d"}, "", ["d/mine-0", "d/mine-1"]),
+        ("Job", "v0.19.0", {}, "", IGNORED),
+        ("Job", "main", {}, "default", IGNORED),
+    ],
+)
+def test_the_default_queue_is_only_for_namespaces_that_kueue_manages(
+    kind: str, tag: str, settings: dict[str, Any], queue: str, found: list[str] | str
+) -> None:
+    """Since 0.18.5 and 0.19.1. Kueue never manages Pods of other namespaces, and ignores jobs since 0.15."""
+    job = manifest(kind)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+    others = {"managedJobsNamespaceSelector": {"matchLabels": {"team": "other"}}}
+    of = {"metadata": {"name": "default", "namespace": "d"}, "spec": {"clusterQueue": "q"}}
+    default = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", **of}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "d", "labels": {"team": "d"}}}
+    world = cluster_from([*dump(), default, space, *kueue(tag, **(settings or others))], "d")
+    if isinstance(found, str):
+        with pytest.raises(ClusterError, match=found):
+            submitted(world, job, "d")
+        return
+    made = submitted(world, job, "d")
+    own = [each.key for each in made.workloads] + [f"{each.namespace}/{each.name}" for each in made.pods]
+    assert own == found
+    assert bool(made.pods) == (len(found) == 2 or kind == "Pod")
+
+
 @pytest.mark.parametrize(
     ("kind", "label"),
     [("Pod", "kueue.x-k8s.io/pod-group-name"), ("Job", "kueue.x-k8s.io/prebuilt-workload-name")],
@@ -210,12 +259,7 @@ def test_a_job_without_a_class_gets_the_workload_priority_class_default(
         }
         for name, value in (("default", 1000), ("low", -5))
     ]
-    image = {"template": {"spec": {"containers": [{"name": "m", "image": f"k8s.io/kueue/kueue:{tag}"}]}}}
-    kueue = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "kueue"}, "spec": image}
-    configuration = {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta1", "kind": "Configuration", "featureGates": gates,
-    }  # fmt: skip
-    world = cluster_from([*dump(), *classes, kueue, configuration], "d")
+    world = cluster_from([*dump(), *classes, *kueue(tag, featureGates=gates)], "d")
     assert submitted(world, job, "d").workloads[-1].priority == priority
 
 

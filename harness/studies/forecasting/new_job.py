@@ -10,7 +10,10 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
+from harness.cluster.kinds.kueue_configuration import KueueConfiguration
+from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_differences import is_on_in
+from harness.cluster.kinds.kueue_releases import state_at
 from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
@@ -35,6 +38,15 @@ from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking
 QUEUE = "kueue.x-k8s.io/queue-name"
 _DEFAULT_QUEUE = "default"
 """The LocalQueue that Kueue gives to a job without a queue, if the job's namespace has it."""
+
+_ONLY_WHERE_MANAGED = "18.5=+ 19=- 19.1=+"
+"""The releases that give the default LocalQueue only to jobs of namespaces that Kueue manages.
+
+Upstream: `ApplyDefaultLocalQueue` in pkg/controller/jobframework/defaults.go.
+"""
+
+_IGNORES_UNMANAGED = "ManagedJobsNamespaceSelectorAlwaysRespected"
+"""The feature gate with which Kueue ignores jobs of other namespaces, even if they have a queue."""
 
 PRIORITY = "kueue.x-k8s.io/priority-class"
 _DEFAULT_CLASS = "default"
@@ -141,13 +153,13 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
 
     If the job has a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
     one Workload for each replica. Otherwise, each pod of the job waits separately. A job without a queue gets
-    the LocalQueue `default` of its namespace, if there is one.
+    the LocalQueue `default` of its namespace, if there is one and Kueue manages jobs of this namespace.
 
     The original cluster is not changed. The kind of the job must be one of `KINDS`. `queued` says whether
     Kueue admits jobs.
 
     Raises:
-        ClusterError: the manifest is faulty.
+        ClusterError: the manifest is faulty, or Kueue never starts a job of its namespace.
         InputError: the queue or the priority class of the job does not exist.
     """
     faults: list[Fault] = []
@@ -178,8 +190,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         raise ClusterError(source, faults)
     metadata = dict(mapping_of(job, "metadata"))
     labels, namespace = mapping_of(metadata, "labels"), str(metadata.get("namespace") or "default")
-    if queued and not labels.get(QUEUE) and (namespace, _DEFAULT_QUEUE) in cluster.local_queues:
-        labels = {**labels, QUEUE: _DEFAULT_QUEUE}
+    if queued and job["kind"] != WORKLOAD:
+        labels = {**labels, QUEUE: _queue_given(cluster, job["kind"], namespace, labels, source)}
     before = sum(each.uid.startswith(_UID) for each in cluster.workloads)
     names = _names(cluster, metadata, namespace, copies)
     named = [
@@ -219,6 +231,26 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     latest = max(1 + max((each.created or 0 for each in cluster.workloads), default=0), cluster.as_of or 0)
     youngest = (replace(each, created=latest) for each in workloads)
     return replace(cluster, workloads=(*cluster.workloads, *youngest))
+
+
+def _queue_given(cluster: Cluster, kind: str, namespace: str, labels: Mapping[str, Any], source: str) -> str:
+    """Returns the name of the LocalQueue in which Kueue puts a job, or "" if Kueue leaves the job alone."""
+    named = str(labels.get(QUEUE) or "")
+    given = named or (_DEFAULT_QUEUE if (namespace, _DEFAULT_QUEUE) in cluster.local_queues else "")
+    selector = (cluster.kueue or KueueConfiguration()).managed_namespaces
+    if not given or selector.matches(cluster.namespace_labels(namespace)):
+        return given
+    if kind == "Pod":
+        return ""
+    if not is_on_in(cluster, _IGNORES_UNMANAGED):
+        return given
+    if not named and state_at(_ONLY_WHERE_MANAGED, controller_release(cluster.kueue_controller)) == "+":
+        return ""
+    rule = (
+        f"Kueue suspends this job of queue {given!r}, and never starts it, because "
+        f"managedJobsNamespaceSelector does not select the namespace {namespace}"
+    )
+    raise ClusterError(source, [Fault("metadata.namespace", rule)])
 
 
 _UID = "~submitted"
