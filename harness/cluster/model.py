@@ -459,6 +459,10 @@ class Cluster(Value):
         known = not self.local_queues or (namespace, queue) in self.local_queues
         return self.cluster_queue_of(namespace, queue) if known else None
 
+    def flavor(self, name: str) -> ResourceFlavor:
+        """Returns a flavor. A flavor whose ResourceFlavor was deleted has no labels and no tolerations."""
+        return self.flavors.get(name) or ResourceFlavor(name)
+
     def missing_flavors(self, queue: ClusterQueue) -> tuple[str, ...]:
         """Returns the flavors of a queue that have no ResourceFlavor. Kueue keeps the queue inactive."""
         return tuple(

@@ -700,6 +700,11 @@ def test_the_largest_gang_is_told_by_queue_and_flavor(
     assert (row["preempting"]["pods"], row["preempting"]["victims"]) == (8, 1)
     assert [each.verdict for each in asked(items, job(2, 5))] == ["starts"]
     assert [each.verdict for each in asked(items, job(2, 6))] == ["waits"]
+    without = [each for each in items if each["kind"] != "ResourceFlavor"]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": without}))
+    assert called(["simulate", "--cluster", str(path), *asks, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["largest"]
+    assert (row["now"]["pods"], row["preempting"]["pods"]) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def template_in(
     selector = dict(spec.node_selector)
     tolerations = list(spec.tolerations)
     for name in sorted(set(flavors)):
-        flavor = cluster.flavors[name]
+        flavor = cluster.flavor(name)
         selector.update(flavor.node_labels)
         tolerations += flavor.tolerations
     selector.update(labels)

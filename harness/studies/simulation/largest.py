@@ -204,7 +204,7 @@ def _of_queue(moment: Moment, shape: Shape, namespace: str, queue: str) -> Itera
     yield _largest(moment, shape, namespace, queue, None, {})
     groups = () if found is None else found.resource_groups
     group = next((each for each in groups if shape.resource in each.covered_resources), None)
-    flavors = [cluster.flavors[each.flavor] for each in (() if group is None else group.flavors)]
+    flavors = [cluster.flavor(each.flavor) for each in (() if group is None else group.flavors)]
     labels = frozenset(label for each in flavors for label in each.node_labels)
     for flavor in flavors if len(flavors) > 1 else ():
         if flavor.node_labels:

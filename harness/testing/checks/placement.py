@@ -42,7 +42,7 @@ class Placement(Rule):
         (pod,) = step.pods
         part, node = asked.part_of(pod), self.facts.cluster.nodes[row["node"]]
         chosen = self._flavors.get(asked.name, {}).get(part.name, {})
-        flavors = [self.facts.cluster.flavors[name] for name in chosen.values()]
+        flavors = [self.facts.cluster.flavor(name) for name in chosen.values()]
         tolerations = [*part.tolerations, *(each for flavor in flavors for each in flavor.tolerations)]
         # If flavors of several groups contradict each other, Kueue keeps the label of one flavor.
         wanted: dict[str, set[str]] = {}

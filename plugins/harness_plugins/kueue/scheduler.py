@@ -603,7 +603,7 @@ class Scheduler:
         for offer, chosen in zip(self.offers(workload), workload.admission.chosen, strict=True):
             if offer.pod_set.name == pod_set:
                 for group, flavor in zip(offer.groups, chosen, strict=True):
-                    yield self._cluster.flavors[group.flavors[flavor]]
+                    yield self._cluster.flavor(group.flavors[flavor])
 
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """Returns the flavors of the ClusterQueue that each pod set of a workload could use."""

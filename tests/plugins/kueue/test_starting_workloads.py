@@ -327,12 +327,19 @@ def test_workloads_may_hold_more_than_there_is(plugin: str) -> None:
     assert happened.lines("admit", "start") == ["0 admit default/old", "0 admit a"]
 
 
-def test_workloads_of_a_flavor_that_does_not_exist_are_a_named_error() -> None:
-    """Nobody knows the nodes of this flavor."""
-    others = queue("q", flavors={"g": {"cpu": 9}})
-    where = cluster(flavor("g"), others, workload("old", 5, hour=1, since=2), flavors=False)
-    with pytest.raises(ClusterError, match="there is no ResourceFlavor f"):
-        Happened(where, Jobs())
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+@pytest.mark.parametrize("named", ["f", "g"])
+def test_workloads_of_a_deleted_flavor_keep_their_quota(plugin: str, named: str) -> None:
+    """If the queue still names the flavor, the queue is inactive. Other queues go on."""
+    queues = [queue("q", flavors={named: {"cpu": 6}}), queue("r", flavors={"g": {"cpu": 1}})]
+    held = workload("old", 5, hour=1, since=2)
+    for nodes in ([], [node("n1", cpu=9)]):
+        where = cluster(flavor("g"), *queues, held, *nodes, flavors=False)
+        happened = Happened(where, Jobs().add("own", "q", 1).add("other", "r", 1), plugin=plugin)
+        own = [] if named == "f" else ["0 admit own"]
+        assert happened.lines("admit") == ["0 admit default/old", *own, "0 admit other"]
+        assert happened.flavors("default/old") == ["f"]
+        assert happened.decisions.jobs["default/old"].state == "running"
 
 
 def test_a_workload_whose_quota_is_less_than_its_pods_ask_for_needs_nodes() -> None:

@@ -157,11 +157,11 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
         at: when the jobs arrive, in microseconds since the origin.
 
     Raises:
-        ClusterError: Workloads hold flavors or quantities that the cluster does not have.
+        ClusterError: Workloads hold less quota than their pods request.
     """
     starts = Beginning(cluster).starts
     others = list(_others(cluster, starts)) if cluster.nodes else []
-    faults = [*_unknown_flavors(cluster, starts), *_less_than_asked(cluster, starts)]
+    faults = list(_less_than_asked(cluster, starts))
     if faults:
         raise ClusterError(cluster.source or "the manifests", faults)
     found: list[Arrival] = [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
@@ -271,15 +271,6 @@ def _job(start: Start, index: int, at: int) -> Job:
         pod_sets=start.pod_sets,
         pods=pods,
     )
-
-
-def _unknown_flavors(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
-    for start in starts:
-        named = dict.fromkeys(name for flavors in start.flavors.values() for name in flavors.values())
-        for name in named:
-            if name not in cluster.flavors:
-                where = f"Workload {start.manifest.key}: status.admission"
-                yield Fault(where, f"there is no ResourceFlavor {name}")
 
 
 def _less_than_asked(cluster: Cluster, starts: list[Start]) -> Iterator[Fault]:
