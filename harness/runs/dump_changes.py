@@ -149,11 +149,13 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
 
 
 def _lost(cluster: Cluster, each: Workload) -> tuple[str, str, str] | None:
-    """Returns why a Workload has no ClusterQueue, or None if it has one.
+    """Returns why a Workload has no pods or no ClusterQueue, or None if it has both.
 
     The three texts are the end of a sentence about such Workloads, the consequence together with a remedy,
     and the names of this Workload and its queue.
     """
+    if all(each.over(pod_set) == pod_set.count for pod_set in each.pod_sets):
+        return "have no pods to run", "they are left out", each.key
     if each.holds_quota and each.admission is not None:
         queue = each.admission.cluster_queue
         if queue in cluster.cluster_queues:

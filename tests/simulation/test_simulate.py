@@ -20,7 +20,7 @@ from cli_environment import called, clean_environment
 from live_dumps import GPU, KUEUE, ago, history, node, pod, queue, workload
 
 import harness
-from harness.base.errors import InputError, OptionError
+from harness.base.errors import ClusterError, InputError, OptionError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.simulation.answer import Answer
@@ -423,6 +423,30 @@ def test_a_waiting_workload_is_asked_about_by_its_name() -> None:
     with pytest.raises(InputError) as error:
         asked(items, workloads=["d/job-run-1a2b3"])
     assert error.value.hint == "it holds quota or a node, or has ended"
+
+
+def test_a_workload_without_pods_neither_waits_nor_holds_quota() -> None:
+    """All pod sets have the count 0. If another pod set has pods, the Workload waits."""
+    some, none = workload("some", 8), workload("none", 8)
+    none["spec"]["podSets"][0]["count"] = 0
+    some["spec"]["podSets"].append({**none["spec"]["podSets"][0], "name": "other"})
+    items = dump(none, some, gpus=16)
+    said = "Workloads of the manifests that have no pods to run: 1 (d/job-none-1a2b3); they are left out"
+    found = harness.simulate(cluster_from(items, "dump"), plugins=LIBRARY)
+    assert said in found.notes
+    assert [(each.name, each.verdict) for each in found.answers] == [("d/job-some-1a2b3", "starts")]
+    with pytest.raises(InputError) as error:
+        asked(items, workloads=["d/job-none-1a2b3"])
+    assert error.value.hint == said
+    none["metadata"]["name"] = "mine"
+    with pytest.raises(ClusterError, match="podSets: it has no pods"):
+        asked(items, none)
+
+
+def test_a_question_is_about_submitted_jobs_or_about_waiting_workloads() -> None:
+    """Not about both."""
+    items = dump(workload("first", 8, created=5), gpus=16)
+    first = "d/job-first-1a2b3"
     with pytest.raises(OptionError, match="either about jobs to submit or about workloads that wait"):
         asked(items, job(1), workloads=[first])
 

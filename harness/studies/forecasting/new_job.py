@@ -176,11 +176,11 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     pod_sets: list[PodSet] = []
     copies = 1
     if job.get("kind") == WORKLOAD:
-        templates = [each.child("template") for each in fields.child("spec").items("podSets")]
-        for template in templates:
-            check_containers(template)
-        if not templates and not faults:
-            fields.child("spec").fault("podSets", f"there are none, {NO_POD}")
+        items = list(fields.child("spec").items("podSets"))
+        for each in items:
+            check_containers(each.child("template"))
+        if not sum(each.integer("count", 1) for each in items) and not faults:
+            fields.child("spec").fault("podSets", f"it has no pods, {NO_POD}")
     else:
         pod_sets = pod_sets_of(fields)
         copies = copies_of(fields)
