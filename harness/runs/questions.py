@@ -12,13 +12,19 @@ from typing import Any
 
 from harness.base.arguments import about
 from harness.base.errors import PluginError
+from harness.base.text import first_of
 from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster
+from harness.cluster.nodes_away import nodes_away, with_all_nodes
 from harness.cluster.standing import standing_of
 from harness.plugins.registries import PolicySpec
 from harness.policy import Arrival, Job, Never, Possible
 
+AWAY = "nodes that are away"
+"""The `where` of a job that does not fit on the present nodes, but may fit when other nodes return."""
+
+_NAMED = 3
 _SENTENCES = "several strings"
 _ARRIVALS = "arrivals, which are tuples (job, run time, checkpoint interval or None)"
 _REASON = "for each job a Never(where, why) with two strings, or None"
@@ -105,6 +111,35 @@ def foresight(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) 
         raise _wrong(policy, "never", answer, _REASON)
 
     return asked
+
+
+def foresight_in_dump(policy: PolicySpec, cluster: Cluster, options: Mapping[str, Any]) -> Possible | None:
+    """Does the same as `foresight`, but distinguishes jobs that may start when nodes of a dump return.
+
+    A node that is cordoned or not ready may return. If a job fits on no other node, but may start when all
+    nodes have returned, the answer has the `where` `AWAY`.
+
+    Raises:
+        PluginError: see `foresight`.
+        InputError: see `foresight`.
+    """
+    possible, away = foresight(policy, cluster, options), nodes_away(cluster)
+    later = foresight(policy, with_all_nodes(cluster), options) if away else None
+    if possible is None or later is None:
+        return possible
+
+    def asked(job: Job) -> Never | None:
+        found = possible(job)
+        if found is None or later(job) is not None:
+            return found
+        return Never(AWAY, f"{found.why}; it may fit when {first_of(away, _NAMED)} can run pods again")
+
+    return asked
+
+
+def cannot_start(never: Never) -> str:
+    """Returns the end of a sentence that says that a job can't start, and why."""
+    return f"can {'start only later' if never.where == AWAY else 'never start'}: {never.why}"
 
 
 def _sentences(

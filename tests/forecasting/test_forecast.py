@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -451,6 +452,34 @@ def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
         ask(cluster(queue("q", 4), running, waiting), history=past, plugin="recorded")
     with pytest.raises(OptionError, match="contain a later event"):
         ask(cluster(queue("q", 4), running, waiting), history=past, now=_now() - 3 * HOUR)
+
+
+def test_who_fits_only_on_a_cordoned_node_does_not_keep_futures_going(tmp_path: Path) -> None:
+    """The node may return, but nobody knows when. Its start is not known, and the reason names the node."""
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"unschedulable": name == "away"},
+            "status": {"allocatable": {"cpu": cpu, "pods": "110"}},
+        }
+        for name, cpu in (("here", "4"), ("away", "8"))
+    ]
+    world = cluster(queue("q", 16), nodes, workload("large", 8), workload("small", 4))
+    past = ran(tmp_path, *[5.0] * 60)
+    found = harness.forecast(world, history=past, futures=2, workers=1, now=_now())
+    assert {future.end for future in found.futures} == {0}
+    large, small = found.to_json()["waiting"]
+    assert (large["waits_for"], small["waits_for"]) == ("nodes", "starts")
+    assert "never" not in large
+    shown = text(found)
+    assert re.search(r"^large +q +nodes .* unknown", shown, re.MULTILINE)
+    assert re.search(r"large can start only later: .*; it may fit when away can run pods again", shown)
+    job = json.loads(json.dumps(JOB))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "8"
+    with pytest.raises(InputError, match=r"it can start only later: .* when away can run pods again"):
+        harness.forecast(world, submit=job, history=past, futures=2, workers=1, now=_now())
 
 
 def test_who_can_never_start_is_told_and_does_not_keep_futures_going(tmp_path: Path) -> None:

@@ -360,6 +360,29 @@ def test_a_job_that_can_never_start_says_why_and_what_would_help() -> None:
     assert {each.kind for each in found.changes or ()} == {"pods", "quota"}
 
 
+CORDONED = {
+    "unschedulable": True,
+    "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+}
+NOT_READY = {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}
+
+
+@pytest.mark.parametrize("away", [CORDONED, NOT_READY])
+@pytest.mark.parametrize("queued", [True, False])
+def test_a_job_that_fits_only_on_nodes_that_are_away_waits_for_them(
+    away: dict[str, Any], queued: bool
+) -> None:
+    """A cordoned node may return, and so may one that is not ready. A job that is too large never starts."""
+    items = [node("small", 4), {**node("large"), "spec": away}, *(queue() if queued else [])]
+    (found,) = asked(items, job(8), changes=False)
+    assert outcome(found) == ("waits", "nodes")
+    assert "0/2 nodes could run the pod even when empty: 1 Insufficient" in found.why
+    assert found.why.endswith("; it may fit when large can run pods again")
+    (found,) = asked(items, job(9), changes=False)
+    assert outcome(found) == ("never", "")
+    assert "can run pods again" not in found.why
+
+
 def test_a_submitted_job_is_younger_than_one_that_was_evicted() -> None:
     """Kueue queues a job whose pods were not ready in time by its eviction, which is before the dump."""
     evicted = workload("old", 8, created=10)

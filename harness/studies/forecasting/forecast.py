@@ -13,6 +13,7 @@ from harness.cluster.model import frozen
 from harness.policy import Never
 from harness.runs.estimates.distributions import EVER
 from harness.runs.estimates.present import Present
+from harness.runs.questions import AWAY
 from harness.studies.forecasting.calibration import Interval
 from harness.studies.forecasting.futures import Future, World
 from harness.studies.forecasting.paired import By, Displaced, Shift, displaced, preemptors, shifts
@@ -37,7 +38,7 @@ class Start(NamedTuple):
             horizon.
         unstarted: the share of futures in which the workload has not started by the horizon.
         drawn_from: the source from which the workload's run time is drawn.
-        never: why the workload can never start; "" if it can.
+        never: why the workload can never start, or not before nodes return; None if it can start.
         reason: why the workload waits now; None if the reason was not determined.
         interval: the interval that contains the start in 80 of 100 cases, from the errors of past forecasts
             on this history; None if too few errors are known.
@@ -51,7 +52,7 @@ class Start(NamedTuple):
     times: Times
     unstarted: float
     drawn_from: str
-    never: str
+    never: Never | None
     reason: Reason | None = None
     interval: Interval | None = None
 
@@ -88,7 +89,7 @@ class Forecast:
     """The forecast for a cluster.
 
     Attributes:
-        never: the reasons why workloads can never start, by the index of the workload.
+        never: the reasons why workloads can't start in the futures, by the index of the workload.
         notes: sentences about assumptions and omissions.
         with_job: the forecast with one more job; None if there is no such job.
         others: the forecasts for other clusters, by cluster name.
@@ -129,7 +130,7 @@ class Forecast:
     def unstarted(self) -> float:
         """The mean probability that a workload does not start by the horizon.
 
-        Only waiting workloads that can ever start count.
+        Only waiting workloads that can start in the futures count.
         """
         could = [each for each in self.starts if not each.never]
         return sum(each.unstarted for each in could) / len(could) if could else 0.0
@@ -230,7 +231,7 @@ class Forecast:
             "unstarted": start.unstarted,
             "run_time_drawn_from": start.drawn_from,
             **({} if start.reason is None else start.reason._asdict()),
-            **({"never": start.never} if start.never else {}),
+            **({} if start.never is None or start.never.where == AWAY else {"never": start.never.why}),
         }
 
     def _start(self, place: int, number: int) -> Start:
@@ -246,7 +247,7 @@ class Forecast:
             times,
             starts.count(None) / len(starts),
             self.world.draws[place].source,
-            self.never[place].why if place in self.never else "",
+            self.never.get(place),
             self.reasons.get(each.job.id),
             None if place in self.never else self.past.interval(each.queue, times, each.waited or 0),
         )

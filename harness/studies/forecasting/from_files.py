@@ -28,7 +28,7 @@ from harness.runs.executors import InParallel
 from harness.runs.inputs import read_trace
 from harness.runs.live_cluster import require_queues, scheduler_of
 from harness.runs.outcome import outcome_of
-from harness.runs.questions import assumptions, ignored_fields
+from harness.runs.questions import assumptions, cannot_start, ignored_fields
 from harness.runs.run import Run
 from harness.runs.settings import losses_of
 from harness.studies.forecasting.backtest import Backtest, judged_at
@@ -269,7 +269,7 @@ class Asked:
         asked = before.names and before.names | {now.present[own[0]].job.id}
         world, never = world_of(more, now, history, settings, why, asked)
         if own[0] in never:
-            raise InputError(f"{source}: it can never start: {never[own[0]].why}")
+            raise InputError(f"{source}: it {cannot_start(never[own[0]])}")
         return world, never
 
     def _history(

@@ -14,7 +14,7 @@ from harness.runs.estimates.distributions import Draws, Ended, RunTimes
 from harness.runs.estimates.draws import draws_of
 from harness.runs.estimates.history import History
 from harness.runs.estimates.present import Now
-from harness.runs.questions import foresight
+from harness.runs.questions import foresight_in_dump
 from harness.studies.forecasting.futures import Settings, World
 
 _NAMED = 3
@@ -28,7 +28,7 @@ def world_of(
     why: str = "",
     names: frozenset[str] = frozenset(),
 ) -> tuple[World, Mapping[int, Never]]:
-    """Returns the input of futures, and the reasons why present workloads can never start, by index.
+    """Returns the input of futures, and the reasons why present workloads can't start in them, by index.
 
     Futures include later changes of the cluster. If the time of a change is not a date, the time counts from
     now.
@@ -47,7 +47,7 @@ def world_of(
         )
     cluster = replace(unrolled(cluster, now.at), as_of=now.at)
     never: dict[int, Never] = {}
-    possible = foresight(settings.policy, cluster, settings.options)
+    possible = foresight_in_dump(settings.policy, cluster, settings.options)
     if possible is not None:
         for place, each in enumerate(now.present):
             reason = possible(each.job) if each.waits else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.base.text import aligned, counted, folded
 from harness.base.units import format_duration
+from harness.runs.questions import AWAY, cannot_start
 from harness.studies.forecasting.forecast import Forecast, Risk, Start
 from harness.studies.forecasting.paired import By, Displaced, Shift
 from harness.studies.forecasting.past import Past
@@ -121,9 +122,10 @@ def _head(forecast: Forecast) -> str:
 def _start(start: Start, risk: Risk | None) -> list[str]:
     waited = "" if start.waited is None else format_duration(start.waited)
     reason = "waits" if start.reason is None else start.reason.waits_for
-    row = [_name(start.name), start.queue, "never" if start.never else reason, waited]
-    if start.never:
-        return [*row, "", "never", "", "", ""]
+    if start.never is not None:
+        now, start_at = (reason, "unknown") if start.never.where == AWAY else ("never", "never")
+        return [_name(start.name), start.queue, now, waited, "", start_at, "", "", ""]
+    row = [_name(start.name), start.queue, reason, waited]
     low, high = ("", "") if start.interval is None else map(_or_later, start.interval.times[::2])
     return [*row, low, _or_later(start.middle), high, *(["0%", ""] if risk is None else _risk(risk))]
 
@@ -232,8 +234,8 @@ def _notes(forecast: Forecast) -> Iterator[str]:
             f"{format_duration(forecast.world.settings.horizon)}; --horizon sets the length of futures"
         )
     for start in forecast.starts:
-        if start.never:
-            yield f"{start.name} can never start: {start.never}"
+        if start.never is not None:
+            yield f"{start.name} {cannot_start(start.never)}"
     if early := forecast.ended_early:
         yield f"{counted(len(early), 'future')} ended early: {early[0].stopped}"
 

@@ -11,7 +11,8 @@ from harness.analysis.explanation.vocabulary import Figures
 from harness.base.text import first_of
 from harness.cluster.kinds.workloads import REJECTED, RETRY, CheckState
 from harness.engine.events import NEVER as NOT_YET
-from harness.runs.questions import foresight
+from harness.policy import Never
+from harness.runs.questions import AWAY, foresight_in_dump
 from harness.studies.simulation.answer import (
     CHECKS,
     NEVER,
@@ -29,7 +30,7 @@ from harness.studies.simulation.instant import Instant, Life
 from harness.studies.simulation.words import Words, evicted_for_nobody
 
 if TYPE_CHECKING:
-    from harness.policy import Job, Never, Possible
+    from harness.policy import Job, Possible
     from harness.studies.simulation.moment import Moment
 
 _NAMED = 3
@@ -74,7 +75,8 @@ class Judge:
         victims = [self._words.victim(self._instant.lives[name]) for name in self._instant.victims(names)]
         verdict, waits_for = STARTS, ""
         if never is not None:
-            verdict, why = NEVER, never
+            verdict, waits_for = (WAITS, NODES) if never.where == AWAY else (NEVER, "")
+            why = never.why
         elif late is not None:
             verdict = WAITS
             waits_for, why = self._why(late)
@@ -106,19 +108,21 @@ class Judge:
             return self._words.admission(life)
         return f"bound to {', '.join(sorted(life.bound))}" if life.bound else "started"
 
-    def _never(self, life: Life) -> str | None:
-        """Returns why a job can never start, or None if it may start."""
+    def _never(self, life: Life) -> Never | None:
+        """Returns why a job can never start, or not before nodes return, or None if it may start."""
         if checks := self._checks(life):
-            return unready(checks) if is_final(checks) else None
-        if life.rejected or self._held_back(life):
-            return life.rejected or None
+            return Never("checks", unready(checks)) if is_final(checks) else None
+        if not life.rejected and self._held_back(life):
+            return None
         if self._possible is None:
-            scheduler = self._moment.scheduler
-            self._possible = foresight(scheduler.policy, self._moment.cluster, scheduler.options) or _maybe
+            by, cluster = self._moment.scheduler, self._moment.cluster
+            self._possible = foresight_in_dump(by.policy, cluster, by.options) or _maybe
         found = self._possible(life.job)
-        if found is None or (life.admitted is not None and found.where != "nodes"):
+        if life.rejected and (found is None or found.where != AWAY):
+            return Never("scheduler", life.rejected)
+        if found is None or (life.admitted is not None and found.where not in ("nodes", AWAY)):
             return None  # a job that holds quota keeps it, even if its queue could no longer give it
-        return found.why
+        return found
 
     @staticmethod
     def _held_back(life: Life) -> bool:
