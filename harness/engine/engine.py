@@ -155,6 +155,11 @@ class Engine:
         tell_ready: Callable[[Job, range, int], None] | None = _further(policy, "ready", name)
         stand: Stand | None = _further(policy, "standing", name)
         skip: Skip | None = _further(policy, "skip", name)
+        if callable(stand) is not callable(skip):
+            raise PolicyError(
+                f"policy {name} has only one of the methods 'standing' and 'skip'",
+                hint="define both or neither: together, they let the engine skip idle wakes",
+            )
         if tell_ready is not None:
             lifecycle.listen(tell_ready)
         arrivals = self._arrivals = Arrivals(self._chunks, lifecycle.arrive)

@@ -90,7 +90,7 @@ def played(
             """The policy, with a count of its cycles."""
 
             def __getattr__(self, method: str) -> Any:
-                if method == "standing" and not leaps:
+                if method in ("standing", "skip") and not leaps:
                     raise AttributeError(method)
                 return getattr(policy, method)
 

@@ -255,6 +255,15 @@ def test_a_policy_without_a_method_does_not_start() -> None:
     assert "release(job, pods, now, why) and cycle(now)" in raised.value.hint
 
 
+@pytest.mark.parametrize("method", ["standing", "skip"])
+def test_a_policy_has_both_methods_for_idle_wakes_or_neither(method: str) -> None:
+    """The engine would use neither of them, and simulate every idle wake. An attribute is no method."""
+    half = type("Half", (Greedy,), {method: lambda *given: None})
+    with pytest.raises(PolicyError, match="Half has only one of the methods 'standing' and 'skip'"):
+        replayed(half, Script().job("a", cpu=1), POOL)
+    replayed(type("Named", (Greedy,), {method: {}}), Script().job("a", cpu=1), POOL)
+
+
 @pytest.mark.parametrize("method", ["submit", "release"])
 def test_only_a_cycle_can_yield_decisions(method: str) -> None:
     """The engine ignores what other methods return, so their decisions would be lost."""
