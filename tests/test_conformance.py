@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,9 @@ def test_plain_and_gzipped_corpora_are_read(corpus: Callable[..., Path]) -> None
     """What a file is follows from its bytes."""
     paths = [corpus(CASE), corpus(CASE, name="cases.jsonl")]
     assert [found["id"] for found in read_cases(paths)] == ["sum/1", "sum/1"]
+    marked = paths[1].with_name("marked.jsonl")
+    marked.write_bytes(BOM_UTF8 + paths[1].read_bytes())
+    assert [found["id"] for found in read_cases([marked])] == ["sum/1"]
 
 
 def test_cases_are_selected_by_component_features_and_id(corpus: Callable[..., Path]) -> None:
@@ -287,8 +291,25 @@ def test_command_prints_a_whole_case_with_an_explanation() -> None:
     assert "agrees with the component" in found.output
 
 
-def test_command_says_when_nothing_was_selected() -> None:
-    """An empty selection is a mistake of the caller, not a success."""
-    found = CliRunner().invoke(cli, ["conform", str(NAMED), "--feature", "nonsense"])
+@pytest.mark.parametrize(
+    ("options", "said", "hint"),
+    [
+        (["--feature", "none"], "no case was selected", "leave out --feature to select all cases"),
+        (
+            ["--feature", "none", "--component", "kube-scheduler/preempt"],
+            "no case was selected",
+            "leave out --component and --feature to select all cases",
+        ),
+        ([], "no case in EMPTY", None),
+    ],
+)
+def test_command_says_when_nothing_was_selected(
+    tmp_path: Path, options: list[str], said: str, hint: str | None
+) -> None:
+    """An empty selection is a mistake of the caller, not a success. The hint names only given options."""
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    found = CliRunner().invoke(cli, ["conform", str(NAMED if options else empty), *options])
     assert found.exit_code != 0
     assert isinstance(found.exception, InputError)
+    assert (str(found.exception.message), found.exception.hint) == (said.replace("EMPTY", str(empty)), hint)

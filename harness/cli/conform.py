@@ -83,9 +83,10 @@ def conform(
     blocked = choice.blocked if choice is not None else ()
     report = check(cases, plugins, jobs=jobs, block=blocked, counters=counters)
     if not report.total.cases:
-        raise InputError(
-            "no case was selected", hint="leave out --component and --feature to select all cases"
-        )
+        given = ["--component"] * (component is not None) + ["--feature"] * bool(features)
+        if not given:
+            raise InputError(f"no case in {', '.join(map(str, files))}")
+        raise InputError("no case was selected", hint=f"leave out {' and '.join(given)} to select all cases")
     shown = {verdict.id: verdict for verdict in report.differing[:_SHOWN_CASES]}
     click.echo(json.dumps(_content(report), indent=2) if as_json else fold(_tables(report)))
     if not report.differing:

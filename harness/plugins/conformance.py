@@ -193,7 +193,7 @@ def _lines(path: Path, *, zipped: bool) -> Iterator[tuple[int, str]]:
         with gzip.open(path, "rb") if zipped else path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield number, line.decode()
+                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: line {number} is not UTF-8 text") from error
     except (OSError, EOFError, zlib.error) as error:

@@ -210,6 +210,13 @@ def test_a_text_without_a_policy_is_an_error(policy: str, told: str, evaluate: E
     assert told in evaluate(policy).error
 
 
+def test_a_file_of_a_policy_may_begin_with_a_byte_order_mark(evaluate: Evaluates, tmp_path: Path) -> None:
+    """As Python reads such a file."""
+    path = tmp_path / "policy.py"
+    path.write_text(f"\ufeff{FIRST_FIT}", encoding="utf-8")
+    assert evaluate(path).error == ""
+
+
 def test_what_cannot_be_asked_is_refused(evaluate: Evaluates, tmp_path: Path) -> None:
     """Before anything is replayed: a file that is not there, and bounds that are none."""
     with pytest.raises(OptionError, match="cannot be read"):

@@ -199,7 +199,7 @@ def _of_ones(series: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _headers(path: Path) -> dict[str, str]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {why(error, 'it is not UTF-8 text')}") from error
     found = {}

@@ -88,7 +88,7 @@ def _source(text: str, file: str) -> Packed:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise OptionError(
             f"the policy {path} cannot be read: {why(error, 'it is not UTF-8 text')}"
