@@ -137,6 +137,36 @@ def test_suggest_knows_a_table_without_a_header(tmp_path: Path, capsys: pytest.C
     assert "# unused columns: 1, 2, 3, 4, 5" in printed
 
 
+def test_columns_with_the_names_of_a_trace_are_mapped_to_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Amounts are those of a pod, unless they say otherwise. `uid` is often the number of a user."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(
+        "job_id,submit_time,duration,queue,pods,request.cpu,request.nvidia.com/gpu,total.memory,"
+        "cpus,priority,namespace,uid\nj,2024-01-01T00:00:00Z,60,q,2,1500,1,2048,3,7,n,1000\n"
+    )
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    drafted = yaml.safe_load(printed)["columns"]
+    assert {name: drafted[name] for name in drafted if name not in ("job_id", "submit_time", "duration")} == {
+        "queue": "queue",
+        "pods": "pods",
+        "request.cpu": "col('request.cpu') : millicores",
+        "request.nvidia.com/gpu": "col('request.nvidia.com/gpu')",
+        "total.memory": "col('total.memory')",
+        "priority": "priority",
+        "namespace": "namespace",
+    }
+    assert "in millicores? for cores, leave out ': millicores'" in printed
+    assert "# unused columns: cpus, uid" in printed
+    (tmp_path / "m.yaml").write_text(printed)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    found = pl.read_parquet("out.parquet")
+    columns = ("pods", "request.cpu", "request.memory", "request.nvidia.com/gpu", "priority", "namespace")
+    assert found.select(columns).rows() == [(2, 1500, 1024, 1, 7, "n")]
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

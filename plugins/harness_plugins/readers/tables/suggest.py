@@ -12,8 +12,9 @@ from pathlib import Path
 import polars as pl
 
 from harness.base.errors import Fault, TraceError
+from harness.readers.schema import REQUEST, Kind, column_of
 from harness_plugins.readers.tables.files import find_files
-from harness_plugins.readers.tables.mapping import HINT
+from harness_plugins.readers.tables.mapping import HINT, TOTAL
 from harness_plugins.readers.tables.sample import Sample, sample_of
 
 _TIME = r"(_?(time|at|date|ts))*"
@@ -33,7 +34,7 @@ _LOOKS = {
     "duration": rf"((job_)?run_?time|elapsed(_?(raw|time))?|duration|wall_?(clock|time)_used|ran){_UNIT}",
     "queue": r"(partition|queue|account|project|qos|pool|group|team|tenant|platform)(_?(name|id))?",
     "user": r"(hashed_|id_)?(user|usr|owner)(_?(name|id|hash))?",
-    "pods": rf"(num_?|n_?)?(nodes?|hosts?){_SIZE}|nnum[ra]|number_of_nodes",
+    "pods": rf"(num_?|n_?)?(nodes?|hosts?|pods?){_SIZE}|nnum[ra]|number_of_nodes",
     "cpu": rf"(num_?|n_?|alloc_?|req_?)?(cores?|(v_?)?cpus?|processors?|procs?|cnum[ra]t?){_SIZE}",
     "memory": r"(alloc_?|req_?)?(mem|memory|ram)(_?(alloc|allocated|req|requested|[kmgt]i?b|bytes))*",
     "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
@@ -43,7 +44,8 @@ _LOOKS = {
 }
 """The pattern of typical column names for each wanted column, which ignores case."""
 
-_NUMBERS = ("pods", "cpu", "memory", "gpu")
+_RESOURCES = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
+_NUMBERS = ("pods", *_RESOURCES)
 _QUEUES = ("partition", "queue")
 _NO_LIMIT = 2**31 - 1
 """A limit of this size or more means that there is no limit, as in 32-bit programs."""
@@ -94,8 +96,10 @@ def _lines(path: Path, sample: Sample) -> Iterator[str]:
     yield from _where(sample.frame, found)
     yield "columns:"
     lines = [*_columns(sample.frame, found)]
-    yield from map(str, lines)
-    left = [name for name in sample.frame.columns if name not in found.values()]
+    own = [*_as_in_a_trace(sample.frame, {*found.values(), *(line.name for line in lines)})]
+    yield from map(str, [*lines, *own])
+    used = {*found.values(), *(line.name for line in own)}
+    left = [name for name in sample.frame.columns if name not in used]
     if left:
         yield f"# unused columns: {', '.join(left)}"
 
@@ -104,6 +108,8 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
     """Returns the matching column for each wanted column, and prefers granted to requested amounts."""
     found: dict[str, str] = {}
     for wanted, pattern in _LOOKS.items():
+        if any(f"{prefix}{_RESOURCES.get(wanted)}" in frame.columns for prefix in (REQUEST, TOTAL)):
+            continue
         several = [
             name
             for name in frame.columns
@@ -180,7 +186,7 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
     """Yields the lines for amounts, assumed to be for the whole job if the table has a number of nodes."""
     kind = "total" if "pods" in has else "request"
     whose = "for the whole job? for one node, use request.{}" if "pods" in has else ""
-    for wanted, name in (("cpu", "cpu"), ("memory", "memory"), ("gpu", "nvidia.com/gpu")):
+    for wanted, name in _RESOURCES.items():
         if wanted in has:
             column = frame[found[wanted]]
             source = f"size({has[wanted]})" if wanted == "memory" and _is_text(column) else has[wanted]
@@ -193,8 +199,23 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
                 )
             remark = "; ".join(filter(None, (whose.format(name), units)))
             yield _Line(f"{kind}.{name}", source, remark)
-    if not {"cpu", "memory", "gpu"} & set(has):
+    if not _RESOURCES.keys() & has.keys() and not any(
+        name.startswith((REQUEST, TOTAL)) for name in frame.columns
+    ):
         yield _Line("request.cpu", "'1000'", "no column looks like an amount, so each pod requests a core")
+
+
+def _as_in_a_trace(frame: pl.DataFrame, used: set[str]) -> Iterator[_Line]:
+    """Yields a line for each further column that has the name of a column of a trace."""
+    for name in frame.columns:
+        known = column_of(name.replace(TOTAL, REQUEST, 1) if name.startswith(TOTAL) else name)
+        if known is None or known.kind is Kind.MAP or name in used or name == "uid":  # often a user's number
+            continue
+        term = _term(frame, name)
+        if name.endswith(".cpu"):
+            yield _Line(name, f"{term} : millicores", "in millicores? for cores, leave out ': millicores'")
+        else:
+            yield _Line(name, term)
 
 
 def _where(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
