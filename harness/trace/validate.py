@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _EARLIEST, _LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999  # years 1 to 9999
 _INT32_MAX = 2**31 - 1
 _FIRST = "harness.first"
-_LONGEST_NAME = 1000
+LONGEST_NAME = 1000
 """The maximum length of a name in bytes, which is limited because a name may recur in thousands of rows.
 
 Names in Kubernetes have at most 253 characters.
@@ -108,7 +108,7 @@ def _row_rules(frame: pl.DataFrame) -> Iterator[Rule]:
             yield Rule(name, value == "", "is empty")
         if name not in _DOCUMENTS and column.kind is Kind.STRING:
             texts = value.str if frame.schema[name] == pl.String else value.cat
-            yield Rule(name, texts.len_bytes() > _LONGEST_NAME, f"is longer than {_LONGEST_NAME:,} bytes")
+            yield Rule(name, texts.len_bytes() > LONGEST_NAME, f"is longer than {LONGEST_NAME:,} bytes")
         if isinstance(frame.schema[name], pl.Duration):
             span = value.to_physical()
             yield Rule(name, span < 0, "must not be negative")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from math import isfinite
@@ -28,6 +28,7 @@ from harness.trace.generate.kueue_file import is_kueue, read_kueue
 from harness.trace.generate.spec import MOST_JOBS, MOST_STREAMS, JobKind, Spec, Stream
 from harness.trace.schema import REQUEST
 from harness.trace.typed import reserved
+from harness.trace.validate import LONGEST_NAME
 
 _INT32_MAX = 2**31 - 1
 _HIGHEST_RATE = 1e-2
@@ -48,10 +49,20 @@ def load_spec(path: Path) -> Spec:
     fields = Fields(content, "", faults)
     source = f"generated from {path.name} (sha256 {sha256(data).hexdigest()[:12]})"
     spec = (read_kueue if is_kueue(fields) else _read)(fields, source)
+    faults += _long_names(spec)
     faults += [Fault(name, "is not a known field; is it misspelled?") for name in fields.unread()]
     if faults:
         raise SpecError(str(path), faults, hint="docs/generate.md describes every field")
     return spec
+
+
+def _long_names(spec: Spec) -> Iterator[Fault]:
+    """Yields a fault for each tenant with a namespace or jobs whose names would be too long for a trace."""
+    for stream in spec.streams:
+        longest = f"{stream.name}{MOST_JOBS}{stream.suffix}"
+        if max(len(longest.encode()), len(stream.namespace.encode())) > LONGEST_NAME:
+            why = f"names of jobs and namespaces can have at most {LONGEST_NAME:,} bytes"
+            yield Fault("", f"queue {shown(stream.queue)}: {why}, and a job is named after its queue")
 
 
 def _read(fields: Fields, source: str) -> Spec:
