@@ -204,7 +204,10 @@ def test_kueues_generator_files_give_its_workloads_and_queues(spec: Callable[[st
         ("{jobs: 1}\n---\n{jobs: 2}", ["contains 2 documents"]),
         (MIX.replace("queue: prod", "queue: batch-1"), ["tenants: 'batch-1' occurs twice"]),
         (MIX.replace("queue: prod", f"queue: {'p' * 990}"), ["can have at most 1,000 bytes, and a job is"]),
-        (MIX.replace("queue: prod", f"queue: prod\n  namespace: {'é' * 501}"), ["queue 'prod': names of jobs"]),
+        (
+            MIX.replace("queue: prod", f"queue: prod\n  namespace: {'é' * 501}"),
+            ["queue 'prod': names of jobs"],
+        ),
         (MIX.replace("jobs: 4000", ""), ["jobs: is missing, and 'span' too"]),
         (MIX.replace("rate: 1/2m", "rate: fast"), ["tenants[1].arrivals.poisson.rate: must be a rate"]),
         (MIX.replace("swing: 0.9", "swing: 2"), ["arrivals.diurnal.swing: 2 is out of range"]),

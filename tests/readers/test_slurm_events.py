@@ -54,6 +54,17 @@ def test_a_recorded_answer_becomes_a_table(tmp_path: Path, capsys: pytest.Captur
     assert "begins when Slurm notices it" in told.err
 
 
+def test_maintenance_that_ended_immediately_is_counted(tmp_path: Path) -> None:
+    """It kept no job from starting, so it has no row."""
+    path = tmp_path / "events.txt"
+    at = "2026-07-01T12:00:00"
+    path.write_text(f"{HEAD}a|n|{at}|{at}|MAINT\na|n|{at}|{at}|DRAIN\na|n|{at}|{at}|DOWN\n")
+    found = of_table(path, ZoneInfo("UTC"))
+    assert [(row["field"], row["until"][11:19]) for row in found.rows()] == [("remove", "12:00:01")]
+    assert "cordons that ended immediately have no row (2 events)" in found.notes
+    assert "outages that ended immediately get a length of one second (1 event)" in found.notes
+
+
 def test_times_are_those_of_a_zone_or_seconds(tmp_path: Path) -> None:
     path = tmp_path / "events.txt"
     line = "a|n|2026-07-01T12:00:00|1782907200|DOWN\n"

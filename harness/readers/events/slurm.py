@@ -64,7 +64,7 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
     watched, faults = Watched(), list[Fault]()
     spans: dict[tuple[str, Field], list[_Span]] = {}
     others: dict[str, int] = {}
-    whole = short = 0
+    whole = short = brief = 0
     for row in rows:
         node, field = row.text("NodeName"), _field(row.text("State"))
         if not node:
@@ -80,13 +80,15 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
         if end == start and field is _REMOVE:
             short += 1
             end = start + SECOND
+        elif end == start:
+            brief += 1
         spans.setdefault((node, field), []).append((start, end))
     if faults:
         raise ClusterError(str(path), faults, hint=f"give a file with the output of {COMMAND}")
     for (node, field), found in spans.items():
         for start, end in _joined(found):
             watched.span(Object("Node", node), field, "", start, end)
-    _say(watched, whole, short, others)
+    _say(watched, whole, short, brief, others)
     return watched
 
 
@@ -133,7 +135,7 @@ def _joined(spans: Iterable[_Span]) -> Iterator[_Span]:
         yield begin, until
 
 
-def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> None:
+def _say(watched: Watched, whole: int, short: int, brief: int, others: dict[str, int]) -> None:
     """Add notes about facts in the table that rows do not, or cannot, express."""
     if whole:
         watched.lacks(
@@ -143,6 +145,8 @@ def _say(watched: Watched, whole: int, short: int, others: dict[str, int]) -> No
         watched.lacks(
             f"outages that ended immediately get a length of one second ({counted(short, 'event')})"
         )
+    if brief:
+        watched.lacks(f"cordons that ended immediately have no row ({counted(brief, 'event')})")
     for state, count in sorted(others.items()):
         watched.lacks(
             f"events with state {state!r} have no row, because the node runs jobs ({counted(count, 'event')})"
