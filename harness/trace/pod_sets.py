@@ -67,7 +67,7 @@ class PodSetMaker:
             value("pod_set") or DEFAULT_POD_SET,
             count,
             value("min_pods") or count,
-            Frozen({name: row[place] or 0 for name, place in self._requests}),
+            Frozen({name: row[place] for name, place in self._requests if row[place]}),
             _present(row, self._limits),
             Frozen(dict(value("labels") or ())),
             Frozen(dict(value("node_selector") or ())),

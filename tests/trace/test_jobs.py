@@ -195,7 +195,14 @@ def test_nulls_have_the_default_too() -> None:
     )
     assert (empty.namespace, empty.user, empty.uid, empty.gang) == ("default", "", "2", False)
     assert (empty.grace_period, empty.pods, empty.pod_sets[0].name) == (GRACE_PERIOD, 1, "main")
-    assert dict(empty.pod_sets[0].requests) == {"cpu": 1000, "memory": 0}
+    assert dict(empty.pod_sets[0].requests) == {"cpu": 1000}
+
+
+def test_a_request_of_0_is_no_request() -> None:
+    """Tables write 0 for what a job does not request, and Kueue would assign a flavor for a request of 0."""
+    trace = trace_of({"request.memory": 0}, {"request.memory": None}, {"request.memory": 5})
+    requests = [dict(job.pod_sets[0].requests) for job in all_of(Jobs(JobColumns(trace, Cluster())))]
+    assert requests == [{"cpu": 1000}, {"cpu": 1000}, {"cpu": 1000, "memory": 5}]
 
 
 @pytest.mark.parametrize("dtype", [pl.Null, pl.Int64])
@@ -203,7 +210,7 @@ def test_nobody_asks_for_a_resource_of_which_every_row_is_null(dtype: pl.DataTyp
     """A column of nothing but nulls has no type, as polars writes it, or the right one."""
     trace = trace_of({"request.memory": None}, {"request.memory": None}, **{"request.memory": dtype})
     requests = [dict(job.pod_sets[0].requests) for job in all_of(Jobs(JobColumns(trace, Cluster())))]
-    assert requests == [{"cpu": 1000, "memory": 0}] * 2
+    assert requests == [{"cpu": 1000}] * 2
 
 
 def test_the_uid_is_the_number_of_the_row_in_the_file_not_of_arrival() -> None:
@@ -464,5 +471,5 @@ def test_jobs_are_the_rows_stably_sorted(rows: list[dict[str, Any]], size: int) 
     for job, (_, row) in zip(jobs, expected, strict=True):
         pods = row["pods"] or 1
         assert (job.queue, job.user, job.pods, job.gang) == (row["queue"], row["user"] or "", pods, pods > 1)
-        assert job.requests_of(range(pods)) == {"cpu": (row["request.cpu"] or 0) * pods}
+        assert job.requests_of(range(pods)).get("cpu", 0) == (row["request.cpu"] or 0) * pods
     assert checked(trace.frame)[1] == []
