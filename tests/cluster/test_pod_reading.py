@@ -120,6 +120,15 @@ def test_ports_without_a_host_port_are_the_pods_own() -> None:
     assert pod(ports, hostNetwork=True).spec.host_ports == (HostPort("TCP", "0.0.0.0", 80),)
 
 
+def test_of_init_containers_only_sidecars_occupy_host_ports() -> None:
+    """`GetHostPorts` leaves out init containers that end before the others start."""
+    ports = {**container(), "ports": [{"containerPort": 80, "hostPort": 80}]}
+    assert pod(container(), initContainers=[ports]).spec.host_ports == ()
+    assert pod(container(), initContainers=[ports], hostNetwork=True).spec.host_ports == ()
+    sidecar = {**ports, "restartPolicy": "Always"}
+    assert pod(container(), initContainers=[sidecar]).spec.host_ports == (HostPort("TCP", "0.0.0.0", 80),)
+
+
 def test_a_term_means_the_namespace_of_its_pod_unless_it_says_more() -> None:
     """An empty namespace selector means every namespace."""
 

@@ -183,6 +183,7 @@ def read_pod_spec(
     """
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]
+    lasting = [*containers, *(container for container in init if container.sidecar)]
     overhead = fields.amounts("overhead")
     host_network = fields.boolean("hostNetwork")
     affinity = fields.child("affinity")
@@ -199,7 +200,7 @@ def read_pod_spec(
         frozen(total),
         scored.get("cpu", 0),
         scored.get("memory", 0),
-        tuple(port for container in (*containers, *init) for port in container.ports(host_network)),
+        tuple(port for container in lasting for port in container.ports(host_network)),
         "",
         fields.strings("nodeSelector"),
         tuple(read_toleration(item) for item in fields.items("tolerations")),

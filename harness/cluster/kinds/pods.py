@@ -146,7 +146,8 @@ class PodSpec(Fixed):
             containers or the quantity of one init container, whichever is larger, plus the overhead.
         scored_cpu, scored_memory: the requests by which kube-scheduler scores nodes. They include default
             requests for containers without requests.
-        host_ports: the ports that the pod occupies on its node.
+        host_ports: the ports that the pod occupies on its node. Ports of init containers don't count, except
+            those of sidecars (`GetHostPorts` in pkg/scheduler/util/utils.go).
         node_name: the only node that the pod can run on, or "".
         required_nodes: the alternative terms of the required node affinity, or None if there is no required
             node affinity.
