@@ -1,8 +1,7 @@
 """Models node drains, where evictions wait for PodDisruptionBudgets as with `kubectl drain`.
 
-Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go, and the eviction subresource of pods
-(pkg/registry/core/pod/storage/eviction.go). Drains use the options `--ignore-daemonsets`,
-`--delete-emptydir-data` and `--force`.
+Upstream: `evictPods` in k8s.io/kubectl/pkg/drain/drain.go. `Budgets.lets_go` models the eviction API. Drains
+use the options `--ignore-daemonsets`, `--delete-emptydir-data` and `--force`.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ class Drains:
 
     def _next(self, drain: Drain, now: int) -> int:
         """Returns the time of the next retry for a pod whose eviction the budgets allow now."""
-        if not any(self._is_let_go(pod) for pod in drain.pods):
+        if not any(map(self._scheduler.budgets.lets_go, drain.pods)):
             return _FAR
         at = now + RETRY - (now - drain.begun) % RETRY
         return at if at < drain.end else _FAR
@@ -142,14 +141,6 @@ class Drains:
         for pod in list(drain.pods):
             if pod.terminating:
                 del drain.pods[pod]
-            elif self._is_let_go(pod):
+            elif self._scheduler.budgets.lets_go(pod):
                 del drain.pods[pod]
                 yield self._scheduler.evict(pod, None, EVICTED_BY_API, {"drain": name})
-
-    def _is_let_go(self, pod: PodInfo) -> bool:
-        """Returns True if the eviction API allows an eviction. Several budgets for one pod prevent it."""
-        covering, budgets = pod.template.budgets, self._scheduler.budgets
-        if pod.terminating or not covering:
-            return True
-        budgets.refresh()
-        return len(covering) == 1 and budgets.allowed[covering[0]] > 0

@@ -155,10 +155,8 @@ class Revocation:
         return gone
 
     def evictable(self, pod: PodInfo) -> bool:
-        """Returns True if a victim is not terminating already, and no budget protects it now."""
-        self._budgets.refresh()
-        allowed = self._budgets.allowed
-        return not pod.terminating and all(allowed[number] > 0 for number in self._budgets.charged(pod))
+        """Returns True if a victim is not terminating already, and the eviction API evicts it now."""
+        return not pod.terminating and self._budgets.lets_go(pod)
 
     def _changed(self, used: Amounts, pod: PodInfo, sign: int) -> Amounts:
         """Returns the usage with or without a pod.

@@ -78,6 +78,16 @@ def test_no_eviction_breaks_a_budget_and_a_refused_one_is_tried_again() -> None:
     assert revoked(jobs, TWO, budget({"app": "web"}, minAvailable=1), revokeAfter="30s") == []
 
 
+def test_the_eviction_api_evicts_no_pod_that_several_budgets_cover() -> None:
+    """`EvictPod` uses the eviction subresource, which fails for such a pod whatever the budgets allow."""
+    jobs = Jobs().add("kept", "b", 5, labels={"app": "web", "tier": "front"}).add("other", "b", 5, priority=1)
+    jobs.add("mine", "a", 5, at=10)
+    one, other = (budget({key: value}, minAvailable=0) for key, value in (("app", "web"), ("tier", "front")))
+    other["metadata"]["name"] = "other"
+    assert revoked(jobs, TWO, one, revokeAfter="30s") == ["40 evict kept"]
+    assert revoked(jobs, TWO, one, other, revokeAfter="30s") == []
+
+
 def test_after_a_pod_was_taken_only_what_it_requests_is_looked_at() -> None:
     """Its quota is above its runtime in memory too, which a pod without memory does not give back.
 

@@ -68,6 +68,17 @@ class Budgets:
             number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
         )
 
+    def lets_go(self, pod: PodInfo) -> bool:
+        """Returns True if the eviction API evicts a pod now. If several budgets cover it, the API never does.
+
+        Upstream: the eviction subresource of pods (pkg/registry/core/pod/storage/eviction.go).
+        """
+        covering = pod.template.budgets
+        if pod.terminating or not covering:
+            return True
+        self.refresh()
+        return len(covering) == 1 and self.allowed[covering[0]] > 0
+
     def filter_pods_with_pdb_violation(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Returns two lists: the potential victims that would violate a budget, and the other ones.
 
