@@ -626,7 +626,7 @@ def test_wait_for_pods_ready_is_read_with_the_defaults_of_its_version() -> None:
     }
     found = pods_ready(section)
     assert found.pods_ready == WaitForPodsReady(
-        90 * SECOND, None, block_admission=True, limit=0, backoff_base=5 * SECOND, backoff_max=9 * SECOND
+        90 * SECOND, None, True, 0, backoff_base=5 * SECOND, backoff_max=9 * SECOND, recovery_given=True
     )
     assert (found.evicted_last, pods_ready({}).evicted_last) == (False, True)
     off = {"enable": False, "requeuingStrategy": {"timestamp": "Creation"}}

@@ -91,6 +91,13 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
 
 _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
     {
+        "borrows_at_each_level": (
+            10149,
+            (
+                "With fair sharing, a workload that borrows comes last at every cohort, even at a cohort "
+                "from which it borrows nothing."
+            ),
+        ),
         "checks_device_claims": (
             7226,
             "A claim of devices that cannot be counted counts as zero and does not block its workload.",
@@ -137,6 +144,13 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
             7316,
             "There is no flavorFungibility.preference, so a flavor that fits is always preferred.",
         ),
+        "recovery_times_out": (
+            8493,
+            (
+                "Lost pods have no time limit to become ready again, unless the Configuration has "
+                "recoveryTimeout."
+            ),
+        ),
         "skips_admin_access": (13642, "A workload that claims devices with adminAccess is not admitted."),
         "spares_first_backoff": (
             7147,
@@ -167,6 +181,7 @@ _DEVICES = ("KueueDRAIntegration", "DynamicResourceAllocation")
 
 _ONLY_WITH: Mapping[str, tuple[str, ...]] = Frozen(
     {
+        "borrows_at_each_level": ("FairSharingPrioritizeNonBorrowing",),
         "checks_device_claims": _DEVICES,
         "parks_classes_for_quota_alone": ("SchedulingEquivalenceHashing",),
         "skips_admin_access": _DEVICES,

@@ -134,6 +134,7 @@ that its behaviour is always on.
 
 RULES_BY_RELEASE: Mapping[str, str] = Frozen(
     {
+        "borrows_at_each_level": "15.8=+ 16=- 16.5=+",
         "checks_device_claims": "15=+",
         "cohorts_end_searches": "18=+",
         "counts_unlendable": "17=+",
@@ -144,6 +145,7 @@ RULES_BY_RELEASE: Mapping[str, str] = Frozen(
         "parks_classes_for_quota_alone": "18=+",
         "preference_is_named": "16.2=+",
         "preference_is_read": "15=+",
+        "recovery_times_out": "16=+",
         "skips_admin_access": "20=+",
         "spares_first_backoff": "15=+",
         "sticky_preemptors": "13.6=+ 14=- 14.1=+",

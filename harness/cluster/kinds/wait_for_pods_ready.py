@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import final
 
 from harness.base.errors import InputError
 from harness.base.units import MINUTE, SECOND, parse_duration
 from harness.base.values import Value, fixed
+from harness.cluster.model import NEWER
 from harness.cluster.yaml.fields import Fields
 
 _TIMEOUT, _OLDER_TIMEOUT = 30 * MINUTE, 5 * MINUTE
@@ -29,6 +31,8 @@ class WaitForPodsReady(Value):
         limit: how often a workload can be requeued, or None if there is no limit.
         backoff_base: the first backoff before a workload is requeued, in microseconds.
         backoff_max: the longest backoff after the first one, in microseconds.
+        recovery_given: whether the Configuration mentions `recoveryTimeout`. If not, it is the timeout, but
+            there is no limit in releases before 0.16.
     """
 
     timeout: int = _TIMEOUT
@@ -37,6 +41,7 @@ class WaitForPodsReady(Value):
     limit: int | None = None
     backoff_base: int = _BASE * SECOND
     backoff_max: int = _MOST * SECOND
+    recovery_given: bool = field(default=False, metadata=NEWER)
 
 
 def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPodsReady | None, bool]:
@@ -66,6 +71,7 @@ def read_wait_for_pods_ready(fields: Fields, *, older: bool) -> tuple[WaitForPod
         strategy.integer("backoffLimitCount", least=0) if "backoffLimitCount" in strategy else None,
         _seconds(strategy, "backoffBaseSeconds", _BASE),
         _seconds(strategy, "backoffMaxSeconds", _MOST),
+        recovery is not None,
     )
     return (found, by_eviction) if on else (None, True)
 

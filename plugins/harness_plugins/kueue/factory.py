@@ -263,8 +263,12 @@ def pods_ready(configuration: KueueConfiguration, gates: Gates) -> PodsReady | N
 def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady | None:
     on = configuration.pods_ready_given or gates.rules.waits_for_pods
     found = configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
-    if found is not None and not gates.rules.spares_first_backoff:
-        return replace(found, backoff_base=min(found.backoff_base, found.backoff_max))
+    if found is None:
+        return None
+    if not (found.recovery_given or gates.rules.recovery_times_out):
+        found = replace(found, recovery_timeout=None)
+    if not gates.rules.spares_first_backoff:
+        found = replace(found, backoff_base=min(found.backoff_base, found.backoff_max))
     return found
 
 

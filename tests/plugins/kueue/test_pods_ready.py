@@ -8,7 +8,10 @@ import pytest
 from kueue_worlds import Happened, Jobs, Manifest, cluster, configuration, flavor, node, queue, quota
 
 from harness.base.units import SECOND
+from harness.cluster.kinds.kueue_releases import release_named
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
+from harness_plugins.kueue.factory import pods_ready
+from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.rules.wait_for_pods_ready import (
     FOR_RECOVERY,
     FOR_START,
@@ -180,6 +183,29 @@ def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
     assert list(ready.deadlines.due(43 * SECOND)) == [w]
     ready.told_to_go(w)
     assert ready.time_out(w, 43 * SECOND) == TimedOut(FOR_RECOVERY, 1, 103 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("release", "section", "limit"),
+    [
+        ("v0.15.8", {}, None),
+        ("v0.15.8", {"recoveryTimeout": "10m"}, 600),
+        ("v0.16.0", {}, 600),
+        ("v0.16.0", {"recoveryTimeout": "0s"}, None),
+    ],
+)
+def test_before_0_16_lost_pods_had_no_time_limit_by_default(
+    release: str, section: dict[str, str], limit: int | None
+) -> None:
+    """`SetDefaults_Configuration` fills in `recoveryTimeout` since PR 8493."""
+    found = cluster(queue("q", cpu=4), configuration(waitForPodsReady={"timeout": "10m", **section})).kueue
+    assert found is not None
+    ready, w = pods_ready(found, gates_from({}, release_named(release))), workload()
+    assert ready is not None
+    ready.reserved(w, 1, 0)
+    ready.started(w, range(1))
+    ready.lost(w, 20 * SECOND)
+    assert ready.deadlines.next() == (None if limit is None else (20 + limit) * SECOND)
 
 
 def test_a_loss_has_no_consequence_by_itself_where_recovery_has_no_timeout() -> None:

@@ -239,6 +239,27 @@ def test_a_request_of_0_once_had_to_be_covered(release: str, admitted: list[str]
     assert Happened(cluster(queue("a", cpu=1)), jobs, kueueVersion=release).admitted == admitted
 
 
+@pytest.mark.parametrize(
+    ("release", "admitted"),
+    [
+        ("v0.15.4", ["a", "b"]),
+        ("v0.15.7", ["b", "a"]),
+        ("v0.15.8", ["a", "b"]),
+        ("v0.16.4", ["b", "a"]),
+        ("v0.16.5", ["a", "b"]),
+    ],
+)
+def test_a_workload_that_borrows_once_came_last_even_where_its_cohort_borrows_nothing(
+    release: str, admitted: list[str]
+) -> None:
+    """`entryComparer.less`: `a` borrows within its cohort, so at the top nobody borrows since PR 10149."""
+    cohorts = [manifest("Cohort", each, parentName="top") for each in ("left", "right")]
+    queues = queue("a", cohort="left", cpu=0), queue("c", cohort="left", cpu=1)
+    where = cluster(*cohorts, *queues, queue("b", cohort="right", cpu=1))
+    jobs = Jobs().add("a", "a", 1, priority=1).add("b", "b", 1)
+    assert Happened(where, jobs, plugin="fairsharing", kueueVersion=release).admitted == admitted
+
+
 @pytest.mark.parametrize(("release", "second"), [("v0.14.0", "later"), ("v0.14.1", "waiting")])
 def test_a_head_that_waits_for_its_preemptions_could_once_be_overtaken(release: str, second: str) -> None:
     """By a job of higher priority that arrives meanwhile, until PR 7157."""
@@ -398,6 +419,9 @@ def test_every_rule_and_gate_that_differs_has_its_sentence(release: Release) -> 
     unsaid = ("preference_is_read" in rules) + (
         "parks_classes_for_quota_alone" in rules
         and bool(why_refused({"SchedulingEquivalenceHashing": True}, release))
+    )
+    unsaid += "borrows_at_each_level" in rules and bool(
+        why_refused({"FairSharingPrioritizeNonBorrowing": True}, release)
     )
     if release < Release(14, 0):  # there is no gate yet that has devices counted
         unsaid += len({name for name in rules if "device" in name or "admin_access" in name})

@@ -61,7 +61,9 @@ class FairOrder:
         self._tree = cache.tree
         self._shares = shares
         self._preemptors_first = gates.prioritize_preemptor_workloads
-        self._non_borrowing_first = gates.fair_sharing_prioritize_non_borrowing
+        first = gates.fair_sharing_prioritize_non_borrowing
+        self._non_borrowing_first = first and gates.rules.borrows_at_each_level
+        self._own_quota_first = first and not gates.rules.borrows_at_each_level
         self._by_priority = gates.priority_sorting_within_cohort
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
@@ -139,24 +141,25 @@ class FairOrder:
         queue = workload.cluster_queue
         return (
             self._preemptors_first and not entry.marked,
-            *self.standing(queue.node, node, assignment.usage),
+            *self.standing(queue.node, node, assignment.usage, assignment.borrowing),
             -workload.priority if self._by_priority else 0,
             workload.timestamp,
             workload.uid,
             queue.node,
         )
 
-    def standing(self, queue: int, node: int, usage: Amounts) -> tuple[bool, Share]:
+    def standing(self, queue: int, node: int, usage: Amounts, borrowing: int) -> tuple[bool, Share]:
         """Returns whether a tree node would borrow if an entry were admitted, and its share in this case.
 
-        Both are part of the sort key.
+        Both are part of the sort key. In some releases, the first value says whether the entry borrows.
 
         Args:
             queue: the tree node of the entry's ClusterQueue.
             node: the tree node to compare, which is this ClusterQueue or a Cohort above it.
             usage: the quota that the entry uses.
+            borrowing: the height of the cohort that this quota comes from. See `Assignment`.
         """
-        tree, borrows = self._tree, False
+        tree, borrows = self._tree, self._own_quota_first and borrowing > 0
         if node == queue:  # the usage above the queue does not matter
             if self._non_borrowing_first:
                 for cell, amount in usage:

@@ -32,6 +32,9 @@ class ReleaseRules:
     """The rules of the newest Kueue release, and whether each of them applies in a given release.
 
     Attributes:
+        borrows_at_each_level: with `FairSharingPrioritizeNonBorrowing`, the ClusterQueues and Cohorts below a
+            cohort are compared by whether they would borrow from it. In earlier releases, workloads were
+            compared by whether they borrow, at every cohort (PR 10149).
         checks_device_claims: device claims that Kueue cannot count prevent the admission of a workload. In
             earlier releases, such claims had no effect (PR 7226).
         cohorts_end_searches: a fair-sharing search in a queue without a cohort ends after the last candidate.
@@ -49,6 +52,8 @@ class ReleaseRules:
         preference_is_named: each value of `flavorFungibility.preference` has the meaning that its name
             suggests. In earlier releases, the two values were swapped (PR 9464).
         preference_is_read: `flavorFungibility.preference` exists (PR 7316).
+        recovery_times_out: lost pods must be ready again within `timeout` if the Configuration does not
+            mention `recoveryTimeout`. In earlier releases, they then have no time limit (PR 8493).
         skips_admin_access: devices that are claimed with `adminAccess` need no quota. In earlier releases,
             such a claim prevented the admission of a workload (PR 13642).
         spares_first_backoff: `backoffMaxSeconds` does not limit the first backoff, and 0 is no maximum. In
@@ -61,6 +66,7 @@ class ReleaseRules:
             8241).
     """
 
+    borrows_at_each_level: bool
     checks_device_claims: bool
     cohorts_end_searches: bool
     counts_unlendable: bool
@@ -71,6 +77,7 @@ class ReleaseRules:
     parks_classes_for_quota_alone: bool
     preference_is_named: bool
     preference_is_read: bool
+    recovery_times_out: bool
     skips_admin_access: bool
     spares_first_backoff: bool
     sticky_preemptors: bool

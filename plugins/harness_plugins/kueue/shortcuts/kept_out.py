@@ -106,7 +106,9 @@ class KeptOut:
     def _standing(self, node: int, usage: Amounts, borrowing: int) -> tuple[object, ...]:
         """Returns the part of an entry's sort key before priority and age."""
         order = self._order
-        return (borrowing,) if isinstance(order, ClassicOrder) else order.standing(node, node, usage)
+        if isinstance(order, ClassicOrder):
+            return (borrowing,)
+        return order.standing(node, node, usage, borrowing)
 
     def _kept(self, queue: ClusterQueueState, least: Amounts, *, borrows: bool, or_so: bool) -> Amounts:
         """Returns the least quota that any head of a run reserves, where no request is below `least`.
