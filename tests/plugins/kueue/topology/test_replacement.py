@@ -84,6 +84,8 @@ def test_a_broken_slice_is_made_whole_in_its_rack() -> None:
     assert found(where, pods(where, slices=2, x=1, y=1, z=2, required=RACK)) == [{"v": 1, "y": 1, "z": 2}]
     whole = found(flavors(y=("r", 2), z=("s", 9)), pods(where, slices=2, x=1, y=1))
     assert whole is None  # no layer is left, and a request of slices alone names no level then
+    where = flavors(y=("r", 2), z=("s", 9))
+    assert found(where, pods(where, slices=2, x=1, y=1, unconstrained=True)) == [{"y": 2}]  # `levelKey`
 
 
 def test_pod_sets_see_what_those_before_them_took() -> None:

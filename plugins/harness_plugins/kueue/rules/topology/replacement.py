@@ -109,7 +109,7 @@ def _new_leaves(
         region = _broken(tree, rest, layer.level, missing, layer.size)
         if region is not None:
             whole = next((each for each in reversed(request.slices) if missing % each.size == 0), None)
-            if whole is None and not (request.required or request.preferred):
+            if whole is None and not (request.required or request.preferred or request.unconstrained):
                 return ()
             request = replace(request, slices=() if whole is None else (whole,))
     elif request.required and rest:
