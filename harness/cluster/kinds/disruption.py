@@ -34,7 +34,8 @@ class PodDisruptionBudget(Value):
         selector: selects pods of the namespace. None or an empty selector matches no pod in a preemption.
         min_available, max_unavailable: the limits of the budget. At most one of them is set.
         disruptions_allowed: the value in the status. A replay recomputes it from the pods.
-        disrupted_pods: names of pods whose eviction has already been approved. These pods don't count.
+        disrupted_pods: names of pods whose eviction has already been approved. These pods don't count. A
+            replay ignores these names, because the disruption controller soon removes them.
     """
 
     name: str

@@ -113,9 +113,14 @@ def test_example_4_a_more_important_pod_takes_the_room_that_another_one_made() -
 
 
 def test_a_budget_is_respected_where_that_is_possible() -> None:
-    """Of two nodes the one is chosen whose pod may go, although its pod is the more important one."""
+    """Of two nodes the one is chosen whose pod may go, although its pod is the more important one.
+
+    An eviction that was approved before the replay changes nothing (`buildDisruptedPodMap`).
+    """
+    web = budget("web", {"app": "web"}, minAvailable=1)
+    web["status"] = {"disruptedPods": {"w": "2026-01-01T00:00:00Z"}}
     world = World(
-        [node("n1"), node("n2"), budget("web", {"app": "web"}, minAvailable=1)],
+        [node("n1"), node("n2"), web],
         job("w", ALL, priority=1, grace=30, labels={"app": "web"}),
         job("x", ALL, priority=2, grace=30),
         job("p", ALL, priority=10, at=1),

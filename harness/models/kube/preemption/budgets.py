@@ -28,6 +28,9 @@ class Budgets:
         self._budgets = budgets
         self._live = live
         self.allowed = [0 if live else budget.disruptions_allowed for budget in budgets]
+        # The disruption controller removes a pod from a budget's `disruptedPods` when the pod is terminating,
+        # or after two minutes (`buildDisruptedPodMap`). A replay begins with an empty list.
+        self._approved = [() if live else budget.disrupted_pods for budget in budgets]
         self.version = 0
         self._expected = [0] * len(budgets)
         self._healthy = [0] * len(budgets)
@@ -64,9 +67,7 @@ class Budgets:
 
     def charged(self, pod: PodInfo) -> Iterable[int]:
         """Returns the indices of the budgets whose allowed disruptions decrease when a pod is evicted."""
-        return (
-            number for number in pod.template.budgets if pod.name not in self._budgets[number].disrupted_pods
-        )
+        return (number for number in pod.template.budgets if pod.name not in self._approved[number])
 
     def lets_go(self, pod: PodInfo) -> bool:
         """Returns True if the eviction API evicts a pod now. If several budgets cover it, the API never does.
