@@ -35,7 +35,7 @@ from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
-from harness_plugins.kueue.shortcuts import no_targets, share_ranking, shortcuts
+from harness_plugins.kueue.shortcuts import no_targets, shortcuts
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.heads import EveryCycle
@@ -95,22 +95,6 @@ def _forgets(owner: Any, *kept: str) -> None:
     owner.__init__ = begin
 
 
-def _no_ranking() -> None:
-    """Makes rankings compute and sort the shares of all nodes again after each change."""
-    follow = share_ranking.ShareRanking.follow
-    queues: dict[Any, dict[int, Any]] = {}
-
-    def again(self: Any) -> None:
-        if self._changed:
-            queues.setdefault(self, {}).update(self._changed)
-            self._changed.update(queues[self])
-            self._known.clear()
-            self._order.clear()
-        follow(self)
-
-    share_ranking.ShareRanking.follow = again  # type: ignore[method-assign]
-
-
 def _no_bystanders() -> None:
     """Makes cycles consider all futile heads that may delay other heads."""
     method = "_with_those"
@@ -135,17 +119,6 @@ def _no_record() -> None:
         return targets(self, *args)
 
     RecordedOracle.targets = again  # type: ignore[method-assign, assignment]
-
-
-def _no_freeable() -> None:
-    name = "_freeable"
-    freeable = getattr(no_targets.FairReasons, name)
-
-    def again(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._known = [(-1, {})] * len(self._known)
-        return freeable(self, *args, **kwargs)
-
-    setattr(no_targets.FairReasons, name, again)
 
 
 def _no_shapes() -> None:
@@ -179,10 +152,9 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "LacksQuota": lambda: _plain("within_quota"),
     "InVain": lambda: _answers(InVain, None, "run", "reason_changed"),
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
-    "Freeable": _no_freeable,
+    "Freeable": lambda: _forgets(no_targets.FairReasons, "_known"),
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
-    "ShareRanking": _no_ranking,
     "KeptNominations": lambda: _forgets(KeptNominations, "_known"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
     "Bystanders": _no_bystanders,

@@ -159,15 +159,16 @@ class AdmissionCycle:
         queue = workload.cluster_queue
         victims = self._snapshot.victims.setdefault(queue.root, {})
         assignment = entry.assignment
-        stands = False  # whether the quota and the places are known to be sufficient
         if victims and self._recomputes and _overlap(assignment, victims):
             anew = self._nominator.reassign(workload, assignment, self._snapshot, without_victims=True)
             assignment = entry.assignment = _deferred(anew)
-        elif assignment.placed and self._places_anew and self._fits(assignment, queue.node, victims):
-            stands = self._has_place(assignment)
-            if not stands:
-                assignment = self._nominator.reassign(workload, assignment, self._snapshot)
-                entry.assignment = assignment
+        elif (
+            assignment.placed
+            and self._places_anew
+            and self._fits(assignment, queue.node, victims)
+            and not self._has_place(assignment)
+        ):
+            assignment = entry.assignment = self._nominator.reassign(workload, assignment, self._snapshot)
         targets = assignment.targets
         overlaps = bool(victims) and _overlap(assignment, victims)
         if assignment.mode == NO_FIT:
@@ -179,9 +180,7 @@ class AdmissionCycle:
             workload.last_assignment = None
             self._fails(entry, PENDING_PREEMPTION, DEFERRED, victims)
             self._reserve(entry, assignment.usage)
-        elif overlaps or not (
-            stands or (self._fits(assignment, queue.node, victims) and self._has_place(assignment))
-        ):
+        elif overlaps or not (self._fits(assignment, queue.node, victims) and self._has_place(assignment)):
             if not self._gates.flavor_fungibility_preserve_scan_progress:
                 workload.last_assignment = None
             if overlaps:

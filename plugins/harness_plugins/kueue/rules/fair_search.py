@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable
 from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
@@ -38,7 +37,7 @@ def may_allow_any(strategy: Strategy, mine: int, theirs: int) -> bool:
 
 @final
 class Candidates:
-    """The preemption candidates of each queue in order. They are looked up when they are first needed.
+    """The preemption candidates of each queue that are left. They are looked up when they are first needed.
 
     Attributes:
         within: the workloads of the same queue that its policy allows it to preempt, or None for none.
@@ -52,8 +51,7 @@ class Candidates:
         self._own = own
         self.within = allowed_by(own.spec.preemption.within_cluster_queue, workload)
         self.reclaim = allowed_by(own.spec.preemption.reclaim_within_cohort, workload) if own.path else None
-        self._heads: dict[ClusterQueueState, Workload | None] = {}
-        self._rest: dict[ClusterQueueState, Iterator[Workload]] = {}
+        self._left: dict[ClusterQueueState, list[Workload]] = {}
 
     def queues(self, cohort: int) -> list[ClusterQueueState]:
         """Returns the queues right below a cohort that can have candidates.
@@ -61,34 +59,25 @@ class Candidates:
         The queue of the incoming workload comes first.
         """
         own = self._own
-        found = [own] if own.above == cohort and self.head(own) is not None else []
+        found = [own] if own.above == cohort and self.of(own) else []
         if self.reclaim is not None:
             found += borrowers(self._cache, own, self._incoming.need, self._cache.members[cohort])
         return found
 
+    def of(self, queue: ClusterQueueState) -> list[Workload]:
+        """Returns the candidates of a queue that are left, in order. The search removes what it tried."""
+        left = self._left.get(queue)
+        if left is None:
+            allowed = self.within if queue is self._own else self.reclaim
+            holders, mask = self._cache.holders[queue.node], self._incoming.mask
+            left = [] if allowed is None else list(candidates_in_order(holders, mask, allowed))
+            self._left[queue] = left
+        return left
+
     def head(self, queue: ClusterQueueState) -> Workload | None:
         """Returns the next candidate of a queue, or None if there are no more."""
-        if queue in self._heads:
-            return self._heads[queue]
-        allowed = self.within if queue is self._own else self.reclaim
-        if allowed is None:
-            return None
-        holders, mask = self._cache.holders[queue.node], self._incoming.mask
-        rest = self._rest[queue] = candidates_in_order(holders, mask, allowed)
-        head = self._heads[queue] = next(rest, None)
-        return head
-
-    def left(self, queue: ClusterQueueState) -> Iterator[Workload]:
-        """Yields the candidate that `head` returned and those after it.
-
-        Call `go_on` after the last one that is needed.
-        """
-        head = self._heads[queue]
-        return iter(()) if head is None else chain((head,), self._rest[queue])
-
-    def go_on(self, queue: ClusterQueueState, *, ends: bool = False) -> None:
-        """Makes `head` return the candidate after the last one that `left` yielded, or None if `ends`."""
-        self._heads[queue] = None if ends else next(self._rest[queue], None)
+        left = self.of(queue)
+        return left[0] if left else None
 
 
 @final
@@ -169,8 +158,7 @@ class FairSearch:
         ordering = self._ordering(candidates, leaves_out)
         while (queue := ordering.next()) is not None:
             if queue is own or takes_back:
-                workload = candidates.head(queue)
-                candidates.go_on(queue)
+                workload: Workload | None = candidates.of(queue).pop(0)
                 reason = IN_CLUSTER_QUEUE if queue is own else IN_COHORT_RECLAMATION
             else:
                 workload, reason = self._next_allowed(queue, strategy), IN_COHORT_FAIR_SHARING
@@ -214,7 +202,8 @@ class FairSearch:
         found = refused = None
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
         usages = len(self._cache.holders[queue.node].usages)
-        for workload in self._candidates.left(queue):
+        left = self._candidates.of(queue)
+        for workload in left:
             usage = workload.usage
             if usage not in allowed:
                 allowed[usage] = self._allows(strategy, queue, usage)
@@ -224,7 +213,7 @@ class FairSearch:
             refused = refused or workload
             if len(allowed) == usages:
                 break  # all others are refused, too
-        self._candidates.go_on(queue, ends=found is None)
+        del left[: len(left) if found is None else left.index(found) + 1]
         if refused is not None:
             self._refused.heads.setdefault(queue, refused)
         return found

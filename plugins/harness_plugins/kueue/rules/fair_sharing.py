@@ -5,13 +5,13 @@ It takes a workload only if its preemption brings shares closer together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import final
 
 from harness.models.cluster import strategies_of
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
-from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, Refuses, may_allow_any
 from harness_plugins.kueue.rules.preemption import (
     BY_SHARES,
@@ -117,40 +117,30 @@ class FairSharing:
             return Obstacle(FORBIDDEN if fields else NOBODY, fields)
         if reclaim is None or not theirs:
             return Obstacle(TOO_LITTLE)
-        ranked = self._ranked(own, others)
         cache.tree.charge(own.node, incoming.requests)
         takes_back = self.takes_back(incoming)
-        all_have_less = len(own.path) == 1 and ranked[0][0] < self.shares.of(own.node)[1]
         search = FairSearch(cache, incoming, self.shares, candidates, self._refuses)
-        if mine or takes_back or not all_have_less:  # otherwise no workload can be taken
-            search.run(self.strategies, takes_back=takes_back)
+        search.run(self.strategies, takes_back=takes_back)
         cache.tree.refund(own.node, incoming.requests)
         taken = tuple(target.workload for target in search.targets)
-        if taken:
-            ranked = self._ranked(own, others)
-        compared = None if takes_back else self._compared(incoming, ranked, reclaim, taken)
+        compared = None if takes_back else self._compared(incoming, others, reclaim, taken)
         restore(cache.tree, search.targets)
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
-
-    def _ranked(
-        self, own: ClusterQueueState, queues: Iterable[ClusterQueueState]
-    ) -> list[tuple[Share, ClusterQueueState]]:
-        ranked = [(self.shares.of(own.sides(each)[1])[1], each) for each in queues]
-        return sorted(ranked, key=_SHARE, reverse=True)
 
     def _compared(
         self,
         incoming: Incoming,
-        ranked: Sequence[tuple[Share, ClusterQueueState]],
+        queues: Iterable[ClusterQueueState],
         reclaim: Allowed,
         taken: tuple[Workload, ...],
     ) -> Compared | None:
         """Returns the shares that protect the next candidate on the side with the largest share.
 
-        The queues in `ranked` can have candidates. The candidates in `taken` are no longer in the tree.
+        `queues` can have candidates. The candidates in `taken` are no longer in the tree.
         """
         own, of, tree = incoming.queue, self.shares.of, self._cache.tree
-        gone = set(taken)
+        gone, ranked = set(taken), [(of(own.sides(each)[1])[1], each) for each in queues]
+        ranked.sort(key=_SHARE, reverse=True)
         left = next(
             (
                 (share, queue, candidate)

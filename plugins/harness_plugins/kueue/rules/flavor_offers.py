@@ -221,12 +221,6 @@ class Suiting:
         return {key for flavor in named for key in flavor.node_labels}
 
 
-def restrictions(pod_set: PodSet) -> tuple[object, ...]:
-    """Returns the fields of a pod set that restrict its nodes."""
-    selector = pod_set.node_selector
-    return tuple(selector.items()), pod_set.tolerations, pod_set.affinity, pod_set.pod_template
-
-
 def _levels(request: TopologyRequest) -> set[str]:
     return {request.required, request.preferred, *(layer.level for layer in request.slices)} - {""}
 

@@ -74,7 +74,7 @@ class CachedNoFit:
         self._no_place = no_place
         self._searches = searches
         self._why = why
-        self._holds_at, self._fails_at = version, -1
+        self._version, self._holds = version, True
         self.turn_matters = bool(assignment.placed and why)
 
     def still(self, cache: Cache, reasons: Reasons, version: int) -> bool:
@@ -82,11 +82,9 @@ class CachedNoFit:
 
         While the queue itself does not change, only the effects of other queues are checked.
         """
-        if version == self._holds_at:
-            return True
-        if version == self._fails_at:
-            return False
-        self._fails_at = version
+        if version == self._version:
+            return self._holds
+        self._version, self._holds = version, False
         queue = self._queue
         changed = queue.generation != self._generation
         for cell, amount, (was_available, was_height) in self._checks:
@@ -106,7 +104,7 @@ class CachedNoFit:
                     return False
         if self._no_place is not None and self._no_place.place() is not None:
             return False
-        self._holds_at, self._fails_at = version, -1
+        self._holds = True
         return True
 
 

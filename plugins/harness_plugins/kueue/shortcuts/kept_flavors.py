@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from harness.base.memo import Memo
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer, restrictions
+from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies, WorkloadTopology
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -52,7 +52,8 @@ def kept_suitable_leaves(suitable: SuitableLeaves) -> SuitableLeaves:
     known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
     def of(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
-        key = tree, *restrictions(pod_set)
+        selector = tuple(pod_set.node_selector.items())
+        key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
         found = known.get(key)
         if found is None:
             found = known[key] = (suitable(tree, pod_set),)

@@ -74,7 +74,6 @@ class KeptNominations(Nominator):
         if cycle != self._cycle:
             self._cycle = cycle
             self.stirred.clear()
-            self._reasons.begin()
         if tried:
             self.stirred.add(workload)
         return self._stirs(workload, assignment) if assignment.targets else assignment

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias, final
 
+from harness.base.memo import Memo
 from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.classical import over_nominal
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
@@ -108,9 +109,6 @@ class ClassicReasons:
         """Returns False, because classic preemption never crashes."""
         return False
 
-    def begin(self) -> None:
-        """Does nothing."""
-
     def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
         """Returns False, because nothing is known about searches within a cycle."""
         return False
@@ -128,8 +126,8 @@ class FairReasons:
         self._ranking = ShareRanking(cache, shares)
         # For each node, whether it may keep its share, and the version for which this holds.
         self._may_keep: list[tuple[int, bool]] = [(-1, False)] * len(cache.at)
-        # For each queue, its generation, and what it gives up to a share, for a mask, under a policy.
-        self._known: list[tuple[int, dict[tuple[Share, int, Allowed], Amounts]]] = [(-1, {})] * len(cache.at)
+        # What each queue, in a generation, gives up to a share, for a mask, under a policy.
+        self._known: Memo[tuple[int, int, Share, int, Allowed], Amounts] = Memo()
         self._keeps = keeping(cache.tree)
 
     def are_known(self, queue: ClusterQueueState) -> bool:
@@ -167,10 +165,6 @@ class FairReasons:
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
         return not self.are_known(queue)
-
-    def begin(self) -> None:
-        """Brings the ranking up to date, because it must not include what a cycle reserves."""
-        self._ranking.follow()
 
     def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
         """Returns True if a search within a cycle finds no targets, or False if this is not known.
@@ -217,7 +211,8 @@ class FairReasons:
         if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
             return not own or self._lacks(incoming, own)
         # The rankings must be read before the trial, because they must not include the usage of the trial.
-        sides = [(side, self._ranking.of(cohort)) for cohort, side in queue.below.items()]
+        keeps = touched is None
+        sides = [(side, self._ranking.of(cohort, keeps=keeps)) for cohort, side in queue.below.items()]
         tree.charge(queue.node, incoming.requests)
         gone, refunded, known = [(queue.node, usage) for usage in own], 0, True
         for side, ranked in sides:
@@ -227,11 +222,11 @@ class FairReasons:
             mine = self._shares.of(side)[1]
             keeps_share = exact and side == queue.node and not own
             for node in self._beside(side, ranked, mine, touched or (), equal=keeps_share):
-                keeps = touched is None or node not in touched
                 given = None
                 if keeps_share:
-                    given = self._freeable(incoming, mine, self._cache.at[node], keeps=keeps)
-                known = known and (given is not None or touched is None)  # usage includes reservations
+                    as_known = touched is None or node not in touched
+                    given = self._freeable(incoming, mine, self._cache.at[node], keeps=as_known)
+                known = known and (keeps or given is not None)  # the usage includes reservations
                 gone.append((node, self._used(node) if given is None else given))
         for node, usage in reversed(gone[:refunded]):
             tree.charge(node, usage)
@@ -308,19 +303,16 @@ class FairReasons:
         allowed = allowed_by(incoming.queue.spec.preemption.reclaim_within_cohort, incoming.workload)
         if not queue.usable or allowed is None:
             return ()
-        generation, known = self._known[queue.node] if keeps else (-1, {})
-        if generation != queue.generation:
-            known = {}
-            if keeps:
-                self._known[queue.node] = queue.generation, known
-        question = share, incoming.mask, allowed
-        found = known.get(question)
+        key = queue.node, queue.generation, share, incoming.mask, allowed
+        found = self._known.get(key) if keeps else None
         if found is None:
             freed: dict[int, int] = {}
-            for usage in self._given_up(queue, *question):
+            for usage in self._given_up(queue, share, incoming.mask, allowed):
                 for cell, amount in usage:
                     freed[cell] = freed.get(cell, 0) + amount
-            found = known[question] = tuple(freed.items())
+            found = tuple(freed.items())
+            if keeps:
+                self._known[key] = found
         return found
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:

@@ -71,8 +71,7 @@ class Cache:
                 above = tree.parent[node]
                 self.height[above] = max(self.height[above], self.height[node] + 1)
         self.version: list[int] = [0] * len(tree.names)
-        self._watching: list[dict[int, ClusterQueueState]] = []
-        self.changed: dict[int, ClusterQueueState] = self.watch()
+        self.changed: dict[int, ClusterQueueState] = {queue.node: queue for queue in self.queues.values()}
         if before is not None:
             self._take_over(before)
 
@@ -121,12 +120,6 @@ class Cache:
             if cell is not None:
                 total[cell] = total.get(cell, 0) + amount
         return tuple(sorted(total.items())), sum(1 << cell for cell in total)
-
-    def watch(self) -> dict[int, ClusterQueueState]:
-        """Returns a mapping that is filled in the same way as `changed`. Its reader clears the mapping."""
-        record = {queue.node: queue for queue in self.queues.values()}
-        self._watching.append(record)
-        return record
 
     def hold(
         self, workload: Workload, queue: ClusterQueueState, usage: Amounts, uses: int, reserved: int
@@ -197,5 +190,4 @@ class Cache:
     def _changed(self, queue: ClusterQueueState) -> None:
         queue.generation += 1
         self.reorder(queue)
-        for record in self._watching:
-            record[queue.node] = queue
+        self.changed[queue.node] = queue

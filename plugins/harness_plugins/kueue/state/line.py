@@ -7,7 +7,6 @@ a block remain valid until the block changes.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.state.workload import EquivalenceClass, Workload
@@ -107,12 +106,6 @@ class Line:
             if self._block + 1 == len(self._blocks):
                 return None
             self._block, self._at = self._block + 1, 0
-
-    def entries(self) -> Sequence[Place]:
-        """Returns all entries in order."""
-        if len(self._blocks) == 1:
-            return self._blocks[0].entries
-        return [entry for block in self._blocks for entry in block.entries]
 
     def ahead(self) -> tuple[Block, int]:
         """Returns the block of the workload that `first` has just found, and the index of its entry."""

@@ -91,7 +91,6 @@ class LocalQueueUsage:
     Attributes:
         name: the namespace and name.
         label: the text that identifies the LocalQueue when preemption candidates are ordered.
-        namesakes: whether another LocalQueue of the ClusterQueue has the same label.
         weight: the weight by which the usage is divided.
         sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not sampled.
         begun: whether Kueue has started to record the usage of the LocalQueue. It starts with the first
@@ -112,7 +111,6 @@ class LocalQueueUsage:
     sampled: bool
     begun: bool
     named: bool = True
-    namesakes: bool = False
     held: dict[str, int] = field(default_factory=dict)
     usage: float = 0.0
     still: bool = False
@@ -154,7 +152,6 @@ class LocalQueueUsages:
         }
         self._began: int | None = None
         self._now = 0
-        self._due = 0
 
     def follow(self, cluster: Cluster, tree: QuotaTree, usable: Iterable[str]) -> None:
         """Switches to another cluster, and keeps the consumed usage of all LocalQueues that still exist."""
@@ -191,7 +188,6 @@ class LocalQueueUsages:
         elif self._now - local_queue.updated >= self._interval:
             self._decay(local_queue)
             local_queue.consumed = local_queue.consumed if self._half_life else {}
-        self._due = min(self._due, local_queue.updated + self._interval)
 
     # --- LocalQueues ----------------------------------------------------------------------------------------
 
@@ -208,7 +204,6 @@ class LocalQueueUsages:
         If there is no half-life, past usage is not kept.
         """
         self._began = self._now = now
-        self._due = now + self._interval
         for (namespace, name), local in self._cluster.local_queues.items():
             if local.cluster_queue in self._local_queues:
                 self._open(local.cluster_queue, namespace, name)
@@ -228,11 +223,7 @@ class LocalQueueUsages:
             named=local is not None,
         )
         self._count(local_queue)
-        for other in self._local_queues[queue].values():
-            if other.label == local_queue.label:
-                other.namesakes = local_queue.namesakes = True
         self._local_queues[queue][namespace, name] = local_queue
-        self._due = min(self._due, local_queue.updated + self._interval)
         return local_queue
 
     # --- time -----------------------------------------------------------------------------------------------
@@ -246,22 +237,16 @@ class LocalQueueUsages:
         if self._began is None:
             self.begin(now)
         self._now = now
-        if now < self._due:
-            return []
         changed = []
-        due = now + self._interval
         for queue, local_queues in self._local_queues.items():
             moved = False
             for local_queue in local_queues.values():
-                if local_queue.sampled:
-                    if now - local_queue.updated >= self._interval:
-                        before = local_queue.usage
-                        self._sample(local_queue, now)
-                        moved = moved or _passes(local_queue, before, local_queues.values())
-                    due = min(due, local_queue.updated + self._interval)
+                if local_queue.sampled and now - local_queue.updated >= self._interval:
+                    before = local_queue.usage
+                    self._sample(local_queue, now)
+                    moved = moved or _passes(local_queue, before, local_queues.values())
             if moved:
                 changed.append(queue)
-        self._due = due
         return changed
 
     def next_sample(self, queue: str) -> int | None:

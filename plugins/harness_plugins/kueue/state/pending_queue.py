@@ -52,7 +52,6 @@ class PendingQueue:
         self._line = Line()
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
         self._inadmissible_classes: dict[EquivalenceClass, None] = {}
-        self._emptied: list[EquivalenceClass] = []  # inadmissible classes that lost all their workloads
         self._inadmissible: dict[Workload, None] = {}
         self._moved: set[SchedulingHash] = set()  # inadmissible classes, some of whose workloads are tried
         self._namespace_mismatch: list[Workload] = []
@@ -94,7 +93,6 @@ class PendingQueue:
             self._firsts[local_queue].become(line)
         self._line = self._firsts[None]
         self._inadmissible_classes = other._inadmissible_classes.copy()
-        self._emptied = other._emptied.copy()
         self._inadmissible = other._inadmissible.copy()
         self._moved = other._moved.copy()
         self._namespace_mismatch = other._namespace_mismatch.copy()
@@ -193,7 +191,6 @@ class PendingQueue:
         """Removes an empty class. An inadmissible class stays, because equal workloads may still join it."""
         if equivalence_class.inadmissible:
             self._lines[equivalence_class].clear()
-            self._emptied.append(equivalence_class)
             return
         del self.present[equivalence_class.scheduling_hash], self._lines[equivalence_class]
 
@@ -308,10 +305,8 @@ class PendingQueue:
             self.requeued = True
         for equivalence_class in self._inadmissible_classes:
             equivalence_class.inadmissible = False
-        for equivalence_class in self._emptied:
-            if self._lines.get(equivalence_class) == {}:
+            if not self._lines[equivalence_class]:
                 self._forget(equivalence_class)
-        self._emptied.clear()
         self._inadmissible_classes.clear()
         self._moved.clear()
         for line in self._firsts.values():
