@@ -64,13 +64,14 @@ class Resting:
     def __contains__(self, group: EqualPods) -> bool:
         return group in self._leaves
 
-    def add(self, group: EqualPods, amounts: Sequence[int]) -> None:
-        """Adds a group. If the group is already in the index and has a new first pod, updates the index."""
-        if group in self._leaves:
-            self.remove(group)
-        self._leaves[group] = None
-        group.judged_at = -1
-        self._new.append((amounts, group))
+    def add(self, entries: list[Entry]) -> None:
+        """Adds groups. If a group is already in the index and has a new first pod, updates the index."""
+        for _, group in entries:
+            if group in self._leaves:
+                self.remove(group)
+            self._leaves[group] = None
+            group.judged_at = -1
+        self._new += entries
         if len(self._new) > _NEW:
             entries, self._new = self._new, []
             while self._trees and self._trees[-1].size <= 2 * len(entries):

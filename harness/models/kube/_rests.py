@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
-from harness.models.kube._resting import Resting
+from harness.models.kube._resting import Entry, Resting
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.pod import LastingRefusal, Peers, PodInfo, Verdicts
 from harness.models.kube.refusal import NoRoom
@@ -35,7 +35,7 @@ class Rests:
         resting = self._resting.get(key)
         if resting is None:
             resting = self._resting[key] = Resting(key.version)
-        resting.add(group, lasting.amounts)
+        resting.add([(lasting.amounts, group)])
 
     def discard(self, group: EqualPods) -> None:
         for resting in self._resting.values():
@@ -103,13 +103,16 @@ class Rests:
         """Removes and returns the failed groups. If a part of such a group is left, that part stays."""
         others = Rests()
         for key, mine in self._resting.items():
-            theirs = others._resting[key] = Resting(mine.seen)
+            moved, stay = list[Entry](), list[Entry]()
             for peers, group in failed.items():
                 if group in mine:
                     amounts = mine.remove(group)
-                    theirs.add(group, amounts)
+                    moved.append((amounts, group))
                     if peers in left:
-                        mine.add(left[peers], amounts)
+                        stay.append((amounts, left[peers]))
+            mine.add(stay)
+            others._resting[key] = Resting(mine.seen)
+            others._resting[key].add(moved)
         return others
 
     def take_in(
@@ -126,6 +129,7 @@ class Rests:
         for key, theirs in moved._resting.items():
             resting = self._resting.setdefault(key, Resting(theirs.seen))
             resting.seen = min(resting.seen, theirs.seen)
+            added: list[Entry] = []
             for amounts, group in theirs.entries():
                 group.settle()
                 group = groups[group.pods[0].peers]  # this group has pods from both blocks
@@ -134,4 +138,5 @@ class Rests:
                 if is_later and group in resting:
                     resting.grow(group)
                 else:
-                    resting.add(group, amounts)
+                    added.append((amounts, group))
+            resting.add(added)

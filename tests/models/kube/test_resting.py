@@ -31,20 +31,23 @@ def test_it_finds_the_first_pod_that_asks_for_no_more_than_a_node_offers(seed: i
     resting, known, place = Resting(0), dict[EqualPods, tuple[int, ...]](), 0
     for _ in range(rng.randint(1, 150)):
         if rng.random() < 0.7 or not known:
-            pods = []
-            for _ in range(rng.choice((1, 1, 3))):
-                place += rng.randint(1, 3)
-                pods.append(_pod(place))
-            group = EqualPods(pods[::-1], FIT)
-            known[group] = tuple(rng.randint(0, most) for _ in range(3))
-            resting.add(group, known[group])
+            added = []
+            for _ in range(rng.choice((1, 1, 20))):
+                pods = []
+                for _ in range(rng.choice((1, 1, 3))):
+                    place += rng.randint(1, 3)
+                    pods.append(_pod(place))
+                group = EqualPods(pods[::-1], FIT)
+                known[group] = tuple(rng.randint(0, most) for _ in range(3))
+                added.append((known[group], group))
+            resting.add(added)
         else:
             group = rng.choice(list(known))
             if rng.random() < 0.2:
                 first = group.pods[-1].place - 1
                 if all(pod.place != first for each in known for pod in each.pods):
                     group.pods.append(_pod(first))
-                    resting.add(group, known[group])
+                    resting.add([(known[group], group)])
             elif len(group.pods) > 1:
                 group.pods.pop()
             else:
@@ -66,7 +69,8 @@ def test_of_many_pods_few_are_compared_with_a_node() -> None:
     rng = random.Random(7)
     resting = Resting(0)
     for place in range(10_000):
-        resting.add(EqualPods([_pod(place)], FIT), (rng.randint(4, 8), rng.randint(8_000, 16_000)))
+        requests = rng.randint(4, 8), rng.randint(8_000, 16_000)
+        resting.add([(requests, EqualPods([_pod(place)], FIT))])
     looked: list[int] = []
 
     class Room(tuple[int, ...]):
@@ -81,7 +85,7 @@ def test_of_many_pods_few_are_compared_with_a_node() -> None:
         assert resting.first([Room(room)], BEFORE_ALL, AFTER_ALL) is None
         assert len(looked) < 300
     last = EqualPods([_pod(10_000)], FIT)
-    resting.add(last, (1, 1))
+    resting.add([((1, 1), last)])
     looked.clear()
     assert resting.first([Room((1, 1))], BEFORE_ALL, AFTER_ALL) is last
     assert len(looked) < 300
@@ -141,7 +145,7 @@ def test_pods_fail_by_verdicts_as_if_each_were_judged(seed: int) -> None:
             for pod in pods:
                 pod.told = told[pod] = NOTHING_TOLD.then(group.rejected_by)
             known[group] = tuple(rng.randint(5, 20) for _ in range(3))
-            resting.add(group, known[group])
+            resting.add([(known[group], group)])
         reached, turned = BEFORE_ALL, list[EqualPods]()
         while reached < AFTER_ALL:
             verdicts = {
@@ -178,8 +182,9 @@ def test_few_of_many_pods_are_judged_until_one_may_succeed() -> None:
     """Whatever limits refuse the others."""
     rng, limits, resting = random.Random(7), Limits(), Resting(0)
     for place in range(2_000):
-        resting.add(EqualPods([_pod(place)], FIT), tuple(rng.randint(5, 20) for _ in range(3)))
-    resting.add(EqualPods([_pod(2_000)], FIT), (4, 4, 4))
+        requests = tuple(rng.randint(5, 20) for _ in range(3))
+        resting.add([(requests, EqualPods([_pod(place)], FIT))])
+    resting.add([((4, 4, 4), EqualPods([_pod(2_000)], FIT))])
     for version, left in enumerate(((10, 10, 4), (10, 4, 10), (4, 10, 10), (4, 4, 4)), 1):
         limits.version, limits.left, limits.judged = version, left, 0
         found = resting.unclear(limits, BEFORE_ALL, AFTER_ALL)
@@ -195,7 +200,8 @@ def test_pods_that_ask_for_few_quantities_turn_together() -> None:
     for place in range(1_000):
         pod = _pod(place)
         pod.told = Told(by_both[0], frozenset(by_both), 1_000)
-        resting.add(EqualPods([pod], by_both[0]), (rng.randint(2, 8), *rng.choices(range(99, 9_999), k=2)))
+        requests = rng.randint(2, 8), *rng.choices(range(99, 9_999), k=2)
+        resting.add([(requests, EqualPods([pod], by_both[0]))])
     for limits.version in range(40):
         limits.left, limits.judged = (limits.version % 8, 0, 0), 0
         assert resting.unclear(limits, BEFORE_ALL, AFTER_ALL) is None
