@@ -6,7 +6,7 @@ quantities that are charged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple, TypeAlias, final
 
@@ -23,13 +23,6 @@ Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
 """Limits that would be exceeded, each with its quota, its resource and the excess.
 
 If the quota is None, the limit applies to all quotas together.
-"""
-
-
-FirstExceeded: TypeAlias = Callable[[bool], Bound | None]
-"""A function that returns the first limit that would be exceeded, or None if there is none.
-
-The argument is True if the quota was within its own limits and its usage has not changed since then.
 """
 
 
@@ -287,26 +280,6 @@ class QuotaTree:
                 return Excess(FIRM, leaf.name, resource, excess)
         return None
 
-    def first_exceeded(self, leaf: Quota, amounts: Amounts) -> FirstExceeded:
-        """Returns a function that callers call repeatedly while the usage of quotas changes.
-
-        Each call returns the first limit that the current usage plus `amounts` exceeds. To save time, the
-        differences between the limits and `amounts` are computed only once. This is not possible for limits
-        that depend on the requests of other quotas.
-        """
-        if self.runtimes is not None:
-            return lambda _: bound_of(self.over_max(leaf, amounts))
-        own, above = _beside((leaf,), amounts), _beside(leaf.line[1:], amounts)
-        both = own + above
-
-        def first(own_is_kept: bool) -> Bound | None:
-            for quota, resource, most, bound in above if own_is_kept else both:
-                if quota.used.get(resource, 0) > most:
-                    return bound
-            return bound_of(self.over_guaranteed(amounts))
-
-        return first
-
     def excesses(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
     ) -> Excesses:
@@ -379,15 +352,6 @@ def _line(name: str, manifests: Mapping[str, ElasticQuota]) -> Iterator[str]:
     while name in manifests:  # the parent of a new or deleted quota is unknown
         yield name
         name = manifests[name].parent
-
-
-def _beside(quotas: Iterable[Quota], amounts: Amounts) -> list[tuple[Quota, str, int, Bound]]:
-    """Returns each limit of the quotas, and the usage that it still allows beside these quantities."""
-    return [
-        (quota, resource, bound - amounts.get(resource, 0), ("max", quota.name, resource))
-        for quota in quotas
-        for resource, bound in quota.bounds(amounts)
-    ]
 
 
 def sum_of(amounts: Amounts, more: Amounts) -> Amounts:

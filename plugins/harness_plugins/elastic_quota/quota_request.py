@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, final
 
@@ -41,6 +41,14 @@ class QuotaRequest(NamedTuple):
     excess: Excess | None = None
     together: Amounts | None = None
 
+    def joined_by(self, others: Iterable[Amounts]) -> QuotaRequest:
+        """Returns the request of this pod together with other pods of its gang in the same quota."""
+        total: dict[str, int] = {}
+        for amounts in others:
+            add_to(total, amounts)
+        in_quota, in_all, together = (sum_of(each, total) for each in (self.in_quota, self.in_all, self.own))
+        return self._replace(in_quota=in_quota, in_all=in_all, together=together)
+
     @property
     def asked(self) -> Amounts:
         """The requests of the pods themselves. The requests of nominated pods are not included."""
@@ -78,6 +86,9 @@ class Taken(NamedTuple):
     in_quota: Amounts
     in_all: Amounts
     shared: Mapping[Quota, Amounts]
+
+
+_NOTHING_TAKEN = Taken(_NONE, _NONE, _NOTHING)
 
 
 @final
@@ -165,6 +176,11 @@ class Nominated:
         if self._at != cache.version:  # every nomination change also changes the version
             self._all, self._at = self._but_for(()), cache.version
         return self._all
+
+    def beside(self, quota: Quota, priority: int) -> Taken:
+        """Returns what nominated pods add to the request of a pod that is not nominated itself."""
+        others = self.besides(())
+        return _NOTHING_TAKEN if others is None else others.beside(quota, priority)
 
     def _but_for(self, mates: Sequence[PodInfo]) -> Others | None:
         apart = frozenset(mates)

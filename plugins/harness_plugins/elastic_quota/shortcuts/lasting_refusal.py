@@ -13,9 +13,9 @@ from typing import final
 from harness.base.memo import Memo
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import add_to
-from harness.models.elastic.tree import Bound, FirstExceeded, bound_of
+from harness.models.elastic.tree import Bound, bound_of
 from harness.models.kube.devices import places
-from harness.models.kube.most_room import MostRoom
+from harness.models.kube.most_room import MostRoom, amounts_of
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.trial import NOTHING
@@ -23,12 +23,14 @@ from harness.models.kube.pod import LastingRefusal, PodInfo, Shape, Verdicts
 from harness.models.kube.refusal import DISABLED
 from harness.models.told import NOTHING_TOLD
 from harness_plugins.elastic_quota.failure import QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Others, with_amounts
+from harness_plugins.elastic_quota.quota_request import with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.shortcuts.verdicts import Foreseen, Foresight, World
+from harness_plugins.elastic_quota.shortcuts.verdicts import Foreseen, QuotaVerdicts, World
 
 _MOST_SHAPES = 2048
 """The maximum number of shapes to cache. More shapes would use too much memory on large clusters."""
+
+_SEVERAL = 8  # pods with fewer different requests are judged one by one, which is then faster
 
 
 @final
@@ -160,8 +162,7 @@ class LastingQuotaRefusal:
         self._rules = rules
         self._usage = usage
         self._nominated = nominated
-        self._bound = bound_of(refusal.failure.excess)
-        self._first_exceeded: FirstExceeded | None = None  # None until it is needed
+        self._bound = bound_of(refusal.failure.request.excess)
         self._words = refusal.said
         self._scheduling = scheduling
         self._of_nodes = of_nodes
@@ -170,7 +171,6 @@ class LastingQuotaRefusal:
         self._places = of_nodes.of(shape, self._within, pods[0].priority)
         self._said = said
         self._changes = -1  # the changes of its quota when all checks last succeeded
-        self._by_its_own = bool(self._quota and self._bound and self._bound[1] == self._quota.name)
 
     @property
     def asks_all(self) -> bool:
@@ -179,20 +179,19 @@ class LastingQuotaRefusal:
         All pods must be equal, have the same quota, and be preemptible. In addition, either the quota has
         refused them without a dry run, or the nodes do not have enough room for all of them.
         """
-        failure = self._refusal.failure
-        diagnosis = failure.diagnosis
-        if self._refusal.nodes and (self._within is None or failure.excess is not None):
+        diagnosis, excess = self._refusal.failure.diagnosis, self._refusal.failure.request.excess
+        if self._refusal.nodes and (self._within is None or excess is not None):
             return False
         gang = self._first.gang
         if gang is not None and gang.missing != self._pods:  # the pods must be all pending pods of the gang
             return False
-        if failure.excess is not None:
-            if failure.request.pod is not self._first:
+        if excess is not None:
+            if self._refusal.failure.request.pod is not self._first:
                 return False
         elif diagnosis is None or diagnosis.state is not NOTHING or self._places.now() >= self._pods:
             return False
         # If the quota refuses a gang, it may still admit the pod that failed.
-        if self._within is not None and self._bounds_of(self._within)(False) is not None:
+        if self._within is not None and self._exceeded(self._within, self._first.priority) is not None:
             return False
         if self._first.template.shape.ports:
             return False
@@ -204,8 +203,7 @@ class LastingQuotaRefusal:
             return False
         if not self._usage.tree.settled:  # a query changes the results of other queries
             return False
-        as_before = self._usage.changes(self._quota) == self._changes  # nearly always the case
-        if not self._is_refused(pod, own_is_kept=as_before) or not (as_before or self._victims_as_before()):
+        if not (self._is_refused(pod) and self._victims_as_before()):
             return False
         gang = pod.gang
         if gang is not None:
@@ -220,20 +218,11 @@ class LastingQuotaRefusal:
         """Returns True if `holds` remains correct after nodes or their order have changed."""
         return False
 
-    def _is_refused(self, pod: PodInfo, *, own_is_kept: bool) -> bool:
-        """Returns True if the same limit refuses the pod, or if still no limit does and it fits on no node.
-
-        `own_is_kept` says whether the usage of its quota is the same as at the last check.
-        """
+    def _is_refused(self, pod: PodInfo) -> bool:
+        """Returns True if the same limit refuses the pod, or if still none does and it fits on no node."""
         cache, quota, bound = self._scheduling.cache, self._quota, self._bound
         if quota is not None:
-            others = self._nominated.besides(()) if cache.expecting else None  # the pod is not nominated
-            if others is None:
-                first = self._first_exceeded or self._bounds_of(quota)
-                now = first(own_is_kept and not self._by_its_own)
-            else:
-                now = self._exceeded_with(others, quota, pod.priority)
-            if now != bound:
+            if self._exceeded(quota, pod.priority) != bound:
                 return False
             if bound is not None:
                 return True
@@ -245,12 +234,8 @@ class LastingQuotaRefusal:
         # The same plugins reject the pod, because exclusion rules and node sizes have not changed.
         return self._places.now() < self._pods
 
-    def _bounds_of(self, quota: Quota) -> FirstExceeded:
-        self._first_exceeded = self._usage.tree.first_exceeded(quota, self._asked)
-        return self._first_exceeded
-
-    def _exceeded_with(self, others: Others, quota: Quota, priority: int) -> Bound | None:
-        tree, taken = self._usage.tree, with_amounts(self._asked, others.beside(quota, priority))
+    def _exceeded(self, quota: Quota, priority: int) -> Bound | None:
+        tree, taken = self._usage.tree, with_amounts(self._asked, self._nominated.beside(quota, priority))
         return bound_of(tree.refusing(quota, taken.in_quota, taken.shared, taken.in_all))
 
     def _victims_as_before(self) -> bool:
@@ -280,7 +265,7 @@ class KeptRefusals:
     def __init__(self, world: World) -> None:
         self._world = world
         self._places = Places(world.scheduling, world.usage)
-        self._foresight = Foresight(world)
+        self._verdicts: Memo[object, QuotaVerdicts] = Memo()
 
     def of(
         self, refusal: QuotaRefusal, pods: Sequence[PodInfo], rejecting: frozenset[str]
@@ -292,11 +277,38 @@ class KeptRefusals:
             pods: the pod, or the pods of the gang.
             rejecting: the plugins that the pod or gang waits with.
         """
-        foreseen = self._foresight.of(refusal, pods[0], rejecting)
+        foreseen = self._foreseen(refusal, pods[0], rejecting)
         if foreseen is not None:
             return foreseen
         lasting = LastingQuotaRefusal(refusal, pods, self._world, self._places)
         return lasting if lasting.asks_all else None
+
+    def _foreseen(self, refusal: QuotaRefusal, pod: PodInfo, rejecting: frozenset[str]) -> Foreseen | None:
+        """Returns the failure of a pod that waits alone, or None if no verdicts explain it."""
+        _, usage, _, scheduling, _ = self._world
+        template, spec, cache = pod.template, pod.template.spec, scheduling.cache
+        shape, (quota, amounts, _) = template.shape, usage.of(pod)
+        if pod.gang is not None or quota is None or usage.tree.runtimes is not None:
+            return None
+        if shape.ports or shape.missing or template.spread or spec.affinity or spec.anti_affinity:
+            return None
+        if any(name not in cache.resources for name in amounts):
+            return None
+        nodes = scheduling.shape_nodes(shape).rules
+        if not nodes.open or nodes.named is not None:
+            return None
+        preempts = pod.preempts and refusal.rule != DISABLED
+        key = quota, pod.priority, preempts, tuple(amounts), nodes
+        verdicts = self._verdicts.get(key)
+        if verdicts is None:
+            verdicts = self._verdicts[key] = QuotaVerdicts(pod, quota, nodes, self._world, preempts=preempts)
+        if len(verdicts.shapes) < _SEVERAL:
+            verdicts.shapes.add(shape)
+            return None
+        requests = amounts_of(shape, len(cache.names))
+        if verdicts.rejecting(requests, requests, -1) != rejecting:
+            return None
+        return Foreseen(verdicts, requests)
 
     def spared(self, lasting: LastingRefusal | None) -> PodInfo | None:
         """Returns the last pod whose attempt was skipped since the previous call of this method, or None."""
@@ -309,4 +321,4 @@ class KeptRefusals:
         """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._places.valid = False  # stored refusals refer to this object
         self._places = Places(self._world.scheduling, self._world.usage)
-        self._foresight.renew()
+        self._verdicts.clear()

@@ -8,22 +8,20 @@ resources. In both cases, there must be no pod that it may preempt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import gt
+from operator import ge, gt
 from typing import NamedTuple, TypeAlias, final
 
-from harness.base.memo import Memo
 from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.tree import Bound, Excess, sum_of
 from harness.models.kube.gangs import Gang
-from harness.models.kube.most_room import MostRoom, amounts_of
+from harness.models.kube.most_room import MostRoom
 from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Shape, Verdicts
-from harness.models.kube.refusal import DISABLED
 from harness.models.told import Told
-from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
+from harness_plugins.elastic_quota.failure import PLUGIN, in_words
 from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, Taken, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -42,10 +40,7 @@ class World(NamedTuple):
 Limit: TypeAlias = tuple[int, int, frozenset[str]]
 """What a limit allows, the index of the resource, and the plugins that the limit stands for."""
 
-_SEVERAL = 8  # pods with fewer different requests are judged one by one, which is then faster
-
 _ABSENT = -1  # the index of a resource that the pods do not request
-_NOTHING_TAKEN = Taken({}, {}, {})
 
 
 @final
@@ -59,7 +54,7 @@ class QuotaVerdicts:
         preempts: whether the pods ever preempt others.
 
     Attributes:
-        shapes: some of the pods' different shapes, at most `_SEVERAL`.
+        shapes: some of the pods' different shapes.
     """
 
     def __init__(self, pod: PodInfo, quota: Quota, nodes: NodeRules, world: World, *, preempts: bool) -> None:
@@ -82,7 +77,7 @@ class QuotaVerdicts:
         self._may_preempt = self._may_claim = self._by_others = False
         self._beside: Amounts = {}
         self._largest: Sequence[int] = ()
-        self._unclaimed: Sequence[int] = ()  # requests that claim nothing
+        self._unclaimed: list[int] = []  # for each resource, an amount that alone claims nothing
 
     @property
     def version(self) -> int:
@@ -115,13 +110,18 @@ class QuotaVerdicts:
         return False
 
     def _claims(self, least: Sequence[int]) -> bool:
-        if self._unclaimed and not any(map(gt, self._unclaimed, least)):
+        if any(map(ge, least, self._unclaimed)):
             return False  # a larger request is never within a guarantee that a smaller one exceeds
-        own = {name: least[resource] for name, resource in self._names.items()}
-        claims = self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
-        if not claims:
-            self._unclaimed = least
-        return claims
+        if self._reclaims({name: least[resource] for name, resource in self._names.items()}):
+            return True
+        for name, resource in self._names.items():
+            if not self._reclaims({**self._nothing, name: least[resource]}):
+                self._unclaimed[resource] = least[resource]
+                break
+        return False
+
+    def _reclaims(self, own: Amounts) -> bool:
+        return self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
 
     def _look(self) -> None:
         cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
@@ -129,17 +129,17 @@ class QuotaVerdicts:
         self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
         if self._may_preempt:
             return  # nothing else matters
-        others = self._nominated.besides(()) if cache.expecting else None
-        beside = _NOTHING_TAKEN if others is None else others.beside(quota, pod.priority)
+        beside = self._nominated.beside(quota, pod.priority)
         self._beside, taken = beside.in_quota, with_amounts(self._nothing, beside)
         self._limits = self._limits_beside(taken)
         self._may_claim = (
             self._preempts
-            and self._rules.reclaims(quota, taken.in_quota, self._nothing)
+            and self._reclaims(self._nothing)
             and self._rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
         )
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
-        self._largest = self._unclaimed = ()  # computed when they are needed
+        self._largest = ()  # computed when it is needed
+        self._unclaimed = [UNLIMITED] * len(cache.names)
 
     def _limits_beside(self, taken: Taken) -> list[Limit]:
         """Returns the limits in the order of checks."""
@@ -208,43 +208,3 @@ class Foreseen:
     def outlives_nodes(self) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
         return False
-
-
-@final
-class Foresight:
-    """Finds the verdicts on pods that wait alone."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._kept: Memo[object, QuotaVerdicts] = Memo()
-
-    def of(self, refusal: QuotaRefusal, pod: PodInfo, rejecting: frozenset[str]) -> Foreseen | None:
-        """Returns the failure of a pod, or None if the verdicts do not explain it."""
-        _, usage, _, scheduling, _ = self._world
-        template, spec, cache = pod.template, pod.template.spec, scheduling.cache
-        shape, (quota, amounts, _) = template.shape, usage.of(pod)
-        if pod.gang is not None or quota is None or usage.tree.runtimes is not None:
-            return None
-        if shape.ports or shape.missing or template.spread or spec.affinity or spec.anti_affinity:
-            return None
-        if any(name not in cache.resources for name in amounts):
-            return None
-        nodes = scheduling.shape_nodes(shape).rules
-        if not nodes.open or nodes.named is not None:
-            return None
-        preempts = pod.preempts and refusal.rule != DISABLED
-        key = quota, pod.priority, preempts, tuple(amounts), nodes
-        verdicts = self._kept.get(key)
-        if verdicts is None:
-            verdicts = self._kept[key] = QuotaVerdicts(pod, quota, nodes, self._world, preempts=preempts)
-        if len(verdicts.shapes) < _SEVERAL:
-            verdicts.shapes.add(shape)
-            return None
-        requests = amounts_of(shape, len(cache.names))
-        if verdicts.rejecting(requests, requests, -1) != rejecting:
-            return None
-        return Foreseen(verdicts, requests)
-
-    def renew(self) -> None:
-        """Drops all verdicts, because nodes, their order or quotas have changed."""
-        self._kept.clear()
