@@ -10,7 +10,7 @@ https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guid
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from harness import PodSet
@@ -23,7 +23,7 @@ from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
 from harness.models.manifests import manifest_of
-from harness_plugins.elastic_quota.dry_run import Exceeded
+from harness_plugins.elastic_quota.dry_run import Claim, Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
@@ -189,10 +189,19 @@ class AckRules:
         excesses = request.excesses(self.usage.tree)
         return Exceeded(excesses, excesses)
 
-    def claim(self, request: QuotaRequest, *, reclaims: bool) -> AckClaim:
-        """Returns the potential victims of a pod. See `AckClaim`."""
-        assert request.quota is not None, "see `why_never`"
-        return AckClaim(self, request.quota, reclaims=reclaims)
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """Returns the potential victims of a pod. If the pod reclaims, these are pods of borrowing quotas.
+
+        Otherwise, they are less important pods of the pod's own quota. See `AckVictims`.
+        """
+        usage, quota = self.usage, request.quota
+        assert quota is not None, "see `why_never`"
+        if not reclaims:
+            return Claim(usage.nodes_of(quota), AckVictims(self, quota, None).eligible_pods)
+        lent = Lent(quota)
+        losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
+        where = set().union(*(usage.nodes_of(leaf) for leaf in losing))
+        return Claim(where, AckVictims(self, quota, lent).eligible_pods)
 
     def may_go(self, node: NodeInfo) -> Sequence[PodInfo]:
         """Returns the pods of a node that can be preempted, regardless of budgets, least important first."""
@@ -207,39 +216,24 @@ class AckRules:
 
 
 @final
-class AckClaim:
-    """The potential victims of a pod.
-
-    If the pod reclaims, the victims are pods of borrowing quotas. Otherwise, they are pods of the pod's own
-    quota.
+class AckVictims:
+    """The potential victims of a pod on each node.
 
     Args:
-        reclaims: whether the preemptor reclaims the guarantee of its quota from other quotas.
+        lent: the usage beyond guarantees if the pod reclaims the guarantee of its quota, or else None.
     """
 
-    def __init__(self, rules: AckRules, quota: Quota, *, reclaims: bool) -> None:
+    def __init__(self, rules: AckRules, quota: Quota, lent: Lent | None) -> None:
         self._rules = rules
         self._usage = rules.usage
         self._quota = quota
-        self._lent = Lent(quota) if reclaims else None
-
-    def where(self) -> Collection[int]:
-        """If the pod reclaims, returns the positions of the nodes with pods of borrowing quotas.
-
-        Otherwise, returns the positions of the nodes with pods of the pod's own quota.
-        """
-        usage, quota, lent = self._usage, self._quota, self._lent
-        if lent is None:
-            return usage.nodes_of(quota)
-        losing = (leaf for leaf in usage.tree.leaves.values() if leaf is not quota and lent.may_lose(leaf))
-        return set().union(*(usage.nodes_of(leaf) for leaf in losing))
+        self._lent = lent
 
     def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-        """Returns the potential victims on a node. If the pod reclaims, these are pods of borrowing quotas.
+        """Returns the potential victims on a node, without pods of the same gang or job.
 
-        Otherwise, they are less important pods of the pod's own quota. Pods of the same gang or job are left
-        out. The least important pods come first. They are the first to use up the disruptions that budgets
-        allow, and quotas lose pods only until they no longer borrow.
+        The least important pods come first. They are the first to use up the disruptions that budgets allow,
+        and quotas lose pods only until they no longer borrow.
         """
         quota, lent, quota_of, job = self._quota, self._lent, self._usage.of, preemptor.job
         may_have_mates = preemptor.gang is not None or (job is not None and job.pods > 1)

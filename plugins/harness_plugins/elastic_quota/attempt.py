@@ -7,35 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from harness.models.elastic.quota import Quota
-from harness.models.elastic.runtime_quotas import add_to
 from harness.models.elastic.tree import Excess
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Diagnosis, Scheduling
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
-from harness.models.kube.preemption.evaluator import Preemption, pick_one_node_for_preemption
-from harness.models.kube.preemption.victims import Candidate
+from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
 from harness_plugins.elastic_quota.quota_request import Nominated, Others, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, on_each
+from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, Step, on_each
 from harness_plugins.elastic_quota.tentative import TentativePlacement
 
 TOO_FEW = "its group has fewer pods than must be placed together"
-
-
-class Whole(NamedTuple):
-    """The total request of several pods of one quota. `first` is the request of the first pod."""
-
-    first: QuotaRequest
-    own: dict[str, int]
-    in_quota: dict[str, int]
-    in_all: dict[str, int]
 
 
 @final
@@ -44,18 +33,6 @@ class Placed:
     """The outcome if all pods get a node without preemption."""
 
     nodes: Mapping[PodInfo, NodeInfo]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The preemption for one pod, with the node, the victims in order, the reason, and the detail."""
-
-    pod: PodInfo
-    chosen: Candidate
-    victims: Sequence[PodInfo]
-    reason: str
-    detail: Mapping[str, Any]
 
 
 @final
@@ -149,7 +126,7 @@ class Attempts:
     def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
         if least > len(pods):
             request = quota_request(pods[0], self._usage, self._nominated.besides(pods))
-            return _refusal(self._failure(request), TOO_FEW)
+            return _refusal(self._failure(request._replace(excess=None)), TOO_FEW)
         others = self._nominated.besides(pods)
         if least < len(pods):
             fitting = self._fitting(pods, others)
@@ -158,16 +135,13 @@ class Attempts:
         wholes = self._wholes(pods, others)
         reclaims = self._rules.reclaims
         search = self._search(
-            {quota: reclaims(quota, whole.in_quota, whole.own) for quota, whole in wholes.items()}
+            {quota: reclaims(quota, whole.in_quota, whole.asked) for quota, whole in wholes.items()}
         )
-        for quota, whole in wholes.items():
-            excess = self._over(quota, whole)
+        for whole in wholes.values():
+            excess = self._over(whole)
             if excess is None:
                 continue
-            request = whole.first._replace(
-                in_quota=whole.in_quota, in_all=whole.in_all, together=whole.own, excess=excess
-            )
-            refusal = self._refused(search, self._failure(request, excess))
+            refusal = self._refused(search, self._failure(whole._replace(excess=excess)))
             if refusal is not None:
                 return refusal
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
@@ -192,14 +166,14 @@ class Attempts:
 
     def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
         if request.excess is not None:
-            return self._failure(request, request.excess)
+            return self._failure(request)
         found = self._scheduling.schedule(request.pod)
         if isinstance(found, Diagnosis):
             return Failure(request, found.state, self._cache, found)
         return found
 
-    def _failure(self, request: QuotaRequest, excess: Excess | None = None) -> Failure:
-        return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None, excess)
+    def _failure(self, request: QuotaRequest) -> Failure:
+        return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None)
 
     def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
         """Returns the pods that get a node without preemption, each as if the earlier pods were placed."""
@@ -215,30 +189,25 @@ class Attempts:
 
     # --- gangs --------------------------------------------------------------------------------------------
 
-    def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, Whole]:
-        wholes: dict[Quota | None, Whole] = {}
+    def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, QuotaRequest]:
+        """Returns the request of all pods to each quota. Its `excess` is that of the first pod alone."""
+        mates: dict[Quota | None, list[PodInfo]] = {}
         for pod in pods:
-            quota = self._usage.quota_of(pod)
-            whole = wholes.get(quota)
-            if whole is None:
-                first = quota_request(pod, self._usage, others)
-                wholes[quota] = Whole(first, dict(first.own), dict(first.in_quota), dict(first.in_all))
-            else:
-                for total in (whole.own, whole.in_quota, whole.in_all):
-                    add_to(total, self._usage.amounts(pod))
-        return wholes
+            mates.setdefault(self._usage.quota_of(pod), []).append(pod)
+        return {
+            quota: quota_request(first, self._usage, others).joined_by(map(self._usage.amounts, rest))
+            for quota, (first, *rest) in mates.items()
+        }
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
         """Returns True if the quotas admit all of these pods now, in addition to nominated pods."""
         wholes = self._wholes(pods, self._nominated.besides(pods))
-        return all(
-            whole.first.excess is None and self._over(quota, whole) is None for quota, whole in wholes.items()
-        )
+        return all(whole.excess is None and self._over(whole) is None for whole in wholes.values())
 
-    def _over(self, quota: Quota | None, whole: Whole) -> Excess | None:
-        if quota is None:
+    def _over(self, request: QuotaRequest) -> Excess | None:
+        if request.quota is None:
             return None
-        return self._usage.tree.refusing(quota, whole.in_quota, whole.first.shared, whole.in_all)
+        return self._usage.tree.refusing(request.quota, request.in_quota, request.shared, request.in_all)
 
     # --- preemption ---------------------------------------------------------------------------------------
 
@@ -291,15 +260,13 @@ class Attempts:
                     rule, keeps = NO_VICTIMS, found.failed
                     refusal = _refusal(failure, rule, found.rejected, keeps=keeps, rejecting=rejecting)
                     return _as_seen(refusal, tentative)
-                chosen = pick_one_node_for_preemption(found.candidates)
-                detail = search.detail(pod, chosen, found)
+                step = search.step(pod, found)
                 if len(pods) > 1:
-                    detail["gang"] = {"pods": len(pods), "short": len(failures), "pod": pod.name}
-                victims = search.in_turn(chosen.victims)
-                steps.append(Step(pod, chosen, victims, search.reason(pod), detail))
-                for victim in victims:
+                    step.detail["gang"] = {"pods": len(pods), "short": len(failures), "pod": pod.name}
+                steps.append(step)
+                for victim in step.victims:
                     tentative.evict(victim)
-                tentative.place(pod, chosen.node)
+                tentative.place(pod, step.chosen.node)
         finally:
             tentative.undo()
         return Planned(tentative.placed, steps, search, rejecting)

@@ -7,7 +7,7 @@ borrow.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 from harness.models.elastic.quota import Amounts, Quota
@@ -15,7 +15,7 @@ from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import NEVER_PREEMPTS, VICTIMS_LEAVING
-from harness_plugins.elastic_quota.dry_run import Exceeded
+from harness_plugins.elastic_quota.dry_run import Claim, Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
@@ -75,56 +75,32 @@ class CapacityRules:
         tree = self._usage.tree
         return Exceeded(request.excesses(tree), request.own_excesses(tree))
 
-    def claim(self, request: QuotaRequest, *, reclaims: bool) -> CapacityClaim:
-        """Returns the potential victims of a pod. See `CapacityClaim`."""
-        return CapacityClaim(self._usage, request.quota, reclaims=reclaims)
-
-
-@final
-class CapacityClaim:
-    """The potential victims of a pod.
-
-    If the pod reclaims, the victims are pods of borrowing quotas. Otherwise, they are pods of the pod's own
-    quota.
-
-    Args:
-        reclaims: whether the pod claims the guarantee of its quota.
-    """
-
-    def __init__(self, usage: QuotaUsage, quota: Quota | None, *, reclaims: bool) -> None:
-        self._usage = usage
-        self._quota = quota
-        self._reclaims = reclaims
-
-    def where(self) -> Collection[int]:
-        """If the pod reclaims, returns the positions of the nodes with pods of borrowing quotas.
-
-        Otherwise, returns the positions of the nodes with pods of the pod's own quota.
-        """
-        usage, quota = self._usage, self._quota
-        if not self._reclaims:
-            return usage.nodes_of(quota)
-        leaves = usage.tree.leaves.values()
-        losing = (leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None)
-        return {position for leaf in losing for position in usage.nodes_of(leaf)}
-
-    def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-        """Returns the potential victims on a node. If the pod reclaims, these are pods of borrowing quotas.
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """Returns the potential victims of a pod. If the pod reclaims, these are pods of borrowing quotas.
 
         Otherwise, they are less important pods of the pod's own quota.
         """
-        least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, preemptor))
-        if self._reclaims:
-            return self._borrowers(least_first)
-        lower = (each for each in least_first if each.priority < preemptor.priority)
-        return [each for each in lower if self._usage.quota_of(each) is self._quota]
+        usage, quota = self._usage, request.quota
 
-    def _borrowers(self, least_first: Iterable[PodInfo]) -> list[PodInfo]:
+        def eligible_pods(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
+            least_first = (each for each in reversed(node.by_importance()) if not are_mates(each, preemptor))
+            if reclaims:
+                return self._borrowers(least_first, quota)
+            lower = (each for each in least_first if each.priority < preemptor.priority)
+            return [each for each in lower if usage.quota_of(each) is quota]
+
+        if not reclaims:
+            return Claim(usage.nodes_of(quota), eligible_pods)
+        leaves = usage.tree.leaves.values()
+        losing = [leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None]
+        return Claim({position for leaf in losing for position in usage.nodes_of(leaf)}, eligible_pods)
+
+    def _borrowers(self, least_first: Iterable[PodInfo], claimant: Quota | None) -> list[PodInfo]:
         """Returns pods of each borrowing quota, least important first, until the quota no longer borrows."""
         usage, found = self._usage, []
         for each in least_first:
             theirs = usage.quota_of(each)
-            if theirs is not None and theirs is not self._quota and theirs.borrows() is not None:
+            if theirs is not None and theirs is not claimant and theirs.borrows() is not None:
                 usage.refund(each)
                 found.append(each)
         for each in found:

@@ -122,7 +122,7 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
             feasible = scheduling.examine(pod, state, nodes).feasible
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
         diagnosis = found
-    failure = Failure(request, state, cache, diagnosis, request.excess)
+    failure = Failure(request, state, cache, diagnosis)
     reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota, request.own)}
     search = QuotaSearch(scheduling, asked.budgets, usage, rules, reclaims)
     why = search.why_not(failure)

@@ -27,16 +27,14 @@ class Failure(NamedTuple):
 
     Attributes:
         state: the data that kube-scheduler's plugins computed at the start of the attempt.
-        diagnosis: the reason why each node rejected the pod, or None if the quota rejected the pod before any
-            node was checked.
-        excess: the reason why the quota rejected the pod or its gang, or None if it did not.
+        diagnosis: the reason why each node rejected the pod, or None if the quota rejected the pod, or its
+            gang, before any node was checked.
     """
 
     request: QuotaRequest
     state: PreFilter
     cache: Cache
     diagnosis: Diagnosis | None
-    excess: Excess | None = None
 
     @property
     def potential(self) -> Sequence[int]:
@@ -91,7 +89,7 @@ class QuotaRefusal(NamedTuple):
     @property
     def said(self) -> tuple[str, str]:
         """The key that equal refusals share, which contains neither nodes nor amounts."""
-        excess = self.failure.excess
+        excess = self.failure.request.excess
         return self.rule, in_words(excess) if excess is not None else ""
 
     def with_figures(self) -> QuotaRefusal:
@@ -110,7 +108,8 @@ class QuotaRefusal(NamedTuple):
         return {**said, "pod": self.pod} if self.place is not None and several else said
 
     def _figures(self) -> dict[str, Any]:
-        request, diagnosis, excess = self.failure.request, self.failure.diagnosis, self.failure.excess
+        request, diagnosis = self.failure.request, self.failure.diagnosis
+        excess = request.excess
         said: dict[str, Any] = {"preemption": self.rule}
         if diagnosis is not None:
             said = node_detail(diagnosis, self.rule)

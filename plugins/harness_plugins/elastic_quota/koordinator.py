@@ -7,7 +7,7 @@ was lent is taken back by `revoke.py`, not by preemption.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from harness.models.elastic.quota import Amounts, Quota
@@ -16,7 +16,7 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.victims import of_lower_priority
 from harness_plugins.elastic_quota.capacity import waits_for_victims
-from harness_plugins.elastic_quota.dry_run import Exceeded
+from harness_plugins.elastic_quota.dry_run import Claim, Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
@@ -99,28 +99,15 @@ class KoordinatorRules:
             found += [(quota, name, amount) for name, amount in asked if amount and name in unnamed]
         return Exceeded(found, ())
 
-    def claim(self, request: QuotaRequest, *, reclaims: bool) -> KoordinatorClaim:
-        """Returns the potential victims of a pod. See `KoordinatorClaim`."""
-        return KoordinatorClaim(self._usage, request.quota)
-
-
-@final
-class KoordinatorClaim:
-    """The potential victims of a pod, which are the less important pods of its own quota."""
-
-    def __init__(self, usage: QuotaUsage, quota: Quota | None) -> None:
-        self._usage = usage
-        self._quota = quota
-
-    def where(self) -> Collection[int]:
-        """Returns the nodes with pods of the same quota, or no nodes for a pod without a quota.
+    def claim(self, request: QuotaRequest, *, reclaims: bool) -> Claim:
+        """Returns the potential victims of a pod: less important, preemptible pods of the same quota.
 
         Koordinator's `disableDefaultQuotaPreemption` prevents preemption for pods without a quota.
         """
-        return () if self._quota is None else self._usage.nodes_of(self._quota)
+        of, quota = self._usage.of, request.quota
 
-    def eligible_pods(self, node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
-        """Returns less important, preemptible pods of the same quota that are not in the same gang or job."""
-        of = self._usage.of
-        own = (each for each in of_lower_priority(node, preemptor) if of(each).quota is self._quota)
-        return [each for each in own if not (of(each).firm or are_mates(each, preemptor))]
+        def eligible_pods(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
+            own = (each for each in of_lower_priority(node, preemptor) if of(each).quota is quota)
+            return [each for each in own if not (of(each).firm or are_mates(each, preemptor))]
+
+        return Claim(() if quota is None else self._usage.nodes_of(quota), eligible_pods)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
-from harness import Cluster, Job, Never, PodSet, Possible
-from harness.base.memo import Memo
+from harness import Cluster, Job, Never, Possible
 from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import RuntimeQuotas, add_to
@@ -15,8 +14,6 @@ from harness.models.never import OverTime
 from harness_plugins.elastic_quota.failure import in_words
 from harness_plugins.elastic_quota.options import places_gangs, semantics_asked
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-
-_SHAPES = 1 << 16  # the maximum number of distinct job shapes to cache
 
 
 def usage_of(cluster: Cluster, options: Mapping[str, Any]) -> QuotaUsage:
@@ -66,21 +63,10 @@ class QuotaLimits:
         self._usage = usage
         self._groups = cluster.pod_groups
         self._together = places_gangs(cluster, options)
-        self._known: Memo[tuple[tuple[PodSet, ...], str, str, bool], tuple[Never | None]] = Memo(_SHAPES)
 
     def never(self, job: Job) -> Never | None:
         """Returns the reason why a job exceeds its quota even without other pods, or None if it might fit."""
         together = self._together and job.gang and not self._in_group(job)
-        key = (job.pod_sets, job.namespace, job.queue, together)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = (self._too_large(job, together=together),)
-        return known[0]
-
-    def _in_group(self, job: Job) -> bool:
-        return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
-
-    def _too_large(self, job: Job, *, together: bool) -> Never | None:
         asked: dict[Quota, dict[str, int]] = {}
         tree = self._usage.tree
         for pod_set in job.pod_sets:
@@ -102,6 +88,9 @@ class QuotaLimits:
             if excess is not None:
                 return _beyond(quota, excess)
         return None
+
+    def _in_group(self, job: Job) -> bool:
+        return any(membership_of(job.namespace, each.labels, self._groups) for each in job.pod_sets)
 
 
 def _beyond(quota: Quota, excess: Excess) -> Never:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from harness_plugins.elastic_quota.ack import AckClaim, AckRules
-from harness_plugins.elastic_quota.capacity import CapacityClaim, CapacityRules
-from harness_plugins.elastic_quota.koordinator import KoordinatorClaim, KoordinatorRules
+from harness_plugins.elastic_quota.ack import AckRules
+from harness_plugins.elastic_quota.capacity import CapacityRules
+from harness_plugins.elastic_quota.koordinator import KoordinatorRules
 
 Rules: TypeAlias = AckRules | CapacityRules | KoordinatorRules
 """The rules of one semantics. See `AckRules` for the attributes and methods."""
-
-Claim: TypeAlias = AckClaim | CapacityClaim | KoordinatorClaim
-"""The potential victims of a pod in one search. The state does not change during the search."""

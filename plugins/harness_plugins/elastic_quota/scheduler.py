@@ -62,6 +62,7 @@ class QuotaScheduler:
         shortcuts: whether shortcuts avoid repeated work. Without them, all decisions are the same.
 
     Attributes:
+        advance: see `kube.scheduler.Scheduler`.
         said: the last recorded reason for refusing each waiting gang.
     """
 
@@ -80,6 +81,8 @@ class QuotaScheduler:
         kube = self._kube = Scheduler(cluster, configuration)
         self.cache = kube.cache
         self.templates = kube.templates
+        self.budgets = kube.budgets
+        self.advance = kube.advance
         self.scheduling = kube.scheduling
         self.said: dict[Gang, Told] = {}
         self.usage = usage
@@ -126,11 +129,6 @@ class QuotaScheduler:
         return self._kube.now
 
     @property
-    def budgets(self) -> Budgets:
-        """All PodDisruptionBudgets, with the disruptions that each of them allows now."""
-        return self._kube.budgets
-
-    @property
     def error_due(self) -> int:
         """The time of the next retry after an attempt ended with an error. It is far ahead if none is due."""
         return self._kube.error_due
@@ -138,10 +136,6 @@ class QuotaScheduler:
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
         """Returns True if the quotas admit these pods together now, without preemption."""
         return self._attempts.lets_in(pods)
-
-    def advance(self, now: int) -> None:
-        """Advances to `now`. The timers of the queue run before everything else at that time."""
-        self._kube.advance(now)
 
     def add(self, pod: PodInfo) -> None:
         """Adds a pod that arrives."""

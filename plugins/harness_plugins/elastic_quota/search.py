@@ -15,14 +15,19 @@ from harness.models.kube.placement.status import NO_VICTIMS as NOBODY_ELIGIBLE
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
-from harness.models.kube.preemption.evaluator import Found, Preemption, deciding_criterion
+from harness.models.kube.preemption.evaluator import (
+    Found,
+    Preemption,
+    deciding_criterion,
+    pick_one_node_for_preemption,
+)
 from harness.models.kube.preemption.victims import Candidate, select_victims_on_node
 from harness.models.kube.scheduler import PREEMPTED, detail_of
-from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, Exceeded, QuotaBound, no_victims
+from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, Claim, Exceeded, QuotaBound, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_detail import quota_detail
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
-from harness_plugins.elastic_quota.rules import Claim, Rules
+from harness_plugins.elastic_quota.rules import Rules
 
 RECLAIM = "QuotaReclaim"
 """The reason for a preemption with which a quota reclaims its guarantee from quotas that borrow."""
@@ -47,6 +52,16 @@ class Tries(NamedTuple):
     exceeded: Exceeded
     nodes: ShapeNodes
     reclaims: bool
+
+
+class Step(NamedTuple):
+    """The preemption for one pod, with the node, the victims in order, the reason, and the detail."""
+
+    pod: PodInfo
+    chosen: Candidate
+    victims: Sequence[PodInfo]
+    reason: str
+    detail: dict[str, Any]
 
 
 DryRun: TypeAlias = Callable[[Tries, NodeInfo], Candidate | Status]
@@ -113,7 +128,7 @@ class QuotaSearch:
             pool = [each for each in pool if not nodes[each].unschedulable]
         with self._usage.tree.departed() if self._rules.looks_ahead else nullcontext():
             tries = self._tries(failure)
-            where = tries.claim.where()
+            where = tries.claim.where
             answers = self._dry_runs(tries, [nodes[each] for each in pool if each in where], self._dry_run)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
@@ -164,12 +179,16 @@ class QuotaSearch:
             return None
         return QuotaBound(exceeded, self._usage, twice=self._rules.counts_twice)
 
-    def reason(self, pod: PodInfo) -> str:
-        """Returns the name of the rule that allows a pod to preempt."""
-        quota = self._usage.quota_of(pod)
-        if quota is None:
-            return PREEMPTED
-        return RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
+    def step(self, pod: PodInfo, found: Found) -> Step:
+        """Returns the preemption for a pod on the best candidate.
+
+        Its detail has the usage and limits of all quotas that are involved.
+        """
+        quota, rules = self._usage.quota_of(pod), self._rules
+        chosen, detail = _choose(found)
+        victims = chosen.victims[::-1] if rules.least_first else chosen.victims
+        reason = PREEMPTED if quota is None else RECLAIM if self._reclaims[quota] else WITHIN_QUOTA
+        return Step(pod, chosen, victims, reason, detail | quota_detail(pod, chosen.victims, self._usage))
 
     def keeps(self, pod: PodInfo) -> int:
         """Returns a priority. Pods up to this priority cannot use the resources freed for this pod.
@@ -178,15 +197,6 @@ class QuotaSearch:
         """
         reclaims = self._reclaims[self._usage.quota_of(pod)]
         return FROM_EVERYONE if self._rules.keeps_room and reclaims else pod.priority
-
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Sorts victims into the order of their eviction. They are given with the most important first."""
-        return victims[::-1] if self._rules.least_first else victims
-
-    def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the details of a preemption, with the usage and limits of all quotas that are involved."""
-        said = detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
-        return said | quota_detail(pod, chosen.victims, self._usage)
 
 
 @final
@@ -221,21 +231,20 @@ class DefaultSearch:
         apart = [each for each in found.candidates if not any(are_mates(it, pod) for it in each.victims)]
         return found._replace(candidates=apart)
 
-    def reason(self, pod: PodInfo) -> str:
-        """Returns the name of the rule that allows a pod to preempt."""
-        return PREEMPTED
+    def step(self, pod: PodInfo, found: Found) -> Step:
+        """Returns the preemption for a pod on the best candidate."""
+        chosen, detail = _choose(found)
+        return Step(pod, chosen, chosen.victims, PREEMPTED, detail)
 
     def keeps(self, pod: PodInfo) -> int:
         """Returns the pod's priority. Pods up to this priority cannot use the resources freed for the pod."""
         return pod.priority
 
-    def in_turn(self, victims: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        """Returns the victims in the given order."""
-        return victims
 
-    def detail(self, pod: PodInfo, chosen: Candidate, found: Found) -> dict[str, Any]:
-        """Returns the details of a chosen preemption for the record."""
-        return detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
+def _choose(found: Found) -> tuple[Candidate, dict[str, Any]]:
+    """Returns the best candidate, with its details for the record."""
+    chosen = pick_one_node_for_preemption(found.candidates)
+    return chosen, detail_of(chosen, deciding_criterion(found.candidates), len(found.candidates))
 
 
 Search: TypeAlias = QuotaSearch | DefaultSearch

@@ -76,10 +76,7 @@ class KeptDryRuns:
     def _borrowed_from(self, claimant: Quota) -> Mapping[Quota, Sequence[tuple[str, int]]]:
         """Returns the quantities that are borrowed now by the quotas from which a quota can reclaim."""
         return {
-            quota: [
-                (resource, max(0, used - quota.min.get(resource, 0)))
-                for resource, used in quota.used.items()  # without pods that terminate
-            ]
+            quota: [(resource, max(0, more)) for resource, more in quota.borrowed().items()]
             for quota in self._usage.tree.quotas.values()
             if quota not in claimant.line
         }
