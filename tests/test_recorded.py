@@ -9,6 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 from cli_environment import called
+from live_worlds import manifests, queue
+from older_runs import as_schema_2
 from test_closed_loop import cluster_of, trace_of
 
 import harness
@@ -261,6 +263,24 @@ def test_the_record_of_a_window_of_durations_is_that_window(tmp_path: Path) -> N
     assert again.jobs.select(columns).rows() == run.jobs.select(columns).rows()
     assert again.stints.select("start", "end").rows() == run.stints.select("start", "end").rows()
     assert not list(notes_of(again.info))
+
+
+def test_a_run_of_schema_2_has_no_recorded_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It does not record when jobs hold resources. Exports and forecasts say the same."""
+    run = played(tmp_path, [{"recorded_start": 3, "recorded_end": 5}])
+    as_schema_2(run.path)
+    where = tmp_path / "cluster.json"
+    where.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests(queue("q", 4))}))
+    out = str(tmp_path / "out")
+    for command in (
+        ["trace", "from-run", str(run.path), f"{out}.parquet"],
+        ["export", str(run.path), "--format", "perfetto", "-o", out],
+        ["forecast", "--cluster", str(where), "--history", str(run.path), "--backtest", "1"],
+    ):
+        assert called(command) == 2
+        said = capsys.readouterr().err
+        assert "does not record when jobs hold resources: it has schema 2" in said
+        assert "Hint: replay it again" in said
 
 
 def test_from_run_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from harness.base.errors import RunError
 from harness.base.units import unit_of
 from harness.plugins.measurement import MEAN, SHARE
 from harness.plugins.scopes import BENEFICIARY, QUEUE, QUOTA, Scope
@@ -48,6 +49,19 @@ def with_numbers(decisions: pl.LazyFrame, jobs: pl.LazyFrame) -> pl.LazyFrame:
     return decisions.with_columns(pod_number=number, successor=successor).join(
         rows, on="by", how="left", maintain_order="left"
     )
+
+
+def require_holding(info: Mapping[str, Any]) -> None:
+    """Checks that a run, given its `run.json`, records when jobs hold resources. Runs of schema 2 don't.
+
+    Raises:
+        RunError: the run has schema 2.
+    """
+    if info["schema"] == "2":
+        raise RunError(
+            f"run {info['run']} does not record when jobs hold resources: it has schema 2",
+            hint="replay it again",
+        )
 
 
 def as_now(metrics: pl.DataFrame, cluster: Mapping[str, Any]) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from harness.base.errors import RunError
 from harness.base.grouping import grouped
 from harness.base.units import moment_at
 from harness.plugins import Plugins
+from harness.runs.older import require_holding
 from harness.runs.run import Run
 from harness.trace.calibration import Calibration
 from harness.trace.recorded import END, RUNS, START, STATE, runs_text
@@ -40,9 +41,10 @@ def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
     `run` has all its tables. By default, `trace` is the path at which the run found the trace.
 
     Raises:
-        RunError: the file is not the replayed trace, or arrivals were scaled.
+        RunError: the file is not the replayed trace, arrivals were scaled, or the run has schema 2.
         TraceError: the trace can't be read.
     """
+    require_holding(run.info)
     opened = open_trace(trace or Path(run.info["provenance"]["trace"]), plugins)
     if opened.sha256 != run.info["trace"]["sha256"]:
         raise RunError(

@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from harness.base.errors import RunError
 from harness.plugins.measurement import Window
 from harness.runs.folder import reading
+from harness.runs.older import require_holding
 from harness.runs.run import Run
 
 FINISHED = "finished"
@@ -100,11 +100,7 @@ def holding(run: Run, window: Window) -> Holding:
     Raises:
         RunError: a table is damaged, or the run is so old that it does not record when jobs hold resources.
     """
-    if run.info["schema"] == "2":
-        raise RunError(
-            f"run {run.info['run']} does not record when jobs hold resources: it has schema 2",
-            hint="replay it again",
-        )
+    require_holding(run.info)
     with reading(run.path):
         over = run.micros("jobs").select("finish_time").collect()["finish_time"].to_list()
         ledger = _Ledger(over)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from harness.base.errors import OptionError, RunError
+from harness.base.errors import OptionError
 from harness.base.grouping import grouped
 from harness.base.tables.schemas import RAN_BEFORE
 from harness.base.units import SECOND
@@ -108,11 +108,6 @@ def record_of_run(run: Run, trace: Trace, cluster: Cluster, *, queued: bool) -> 
         OptionError: the run used another cluster, or API objects can't represent its jobs.
         RunError: a table is damaged, or was not kept.
     """
-    if run.info["schema"] == "2":
-        raise RunError(
-            f"run {run.info['run']} does not record when jobs hold resources, because it has schema 2",
-            hint="replay it again",
-        )
     with reading(run.path):
         found = run.micros("jobs").with_row_index("row").collect()
         decisions = run.micros("decisions").filter(~pl.col("action").is_in(_SILENT)).collect()
