@@ -454,6 +454,17 @@ def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
         ask(cluster(queue("q", 4), running, waiting), history=past, now=_now() - 3 * HOUR)
 
 
+@pytest.mark.parametrize("stopped", ["ClusterQueue", "LocalQueue"])
+def test_a_history_of_stopped_queues_has_run_times(tmp_path: Path, stopped: str) -> None:
+    """A queue may resume, and nobody forgets how long its jobs ran. They arrive, but do not start."""
+    past, closed = ran(tmp_path, *[5.0] * 60), queue("q", 4)
+    next(each for each in closed if each["kind"] == stopped)["spec"]["stopPolicy"] = "Hold"
+    running, waiting = workload("runs", 4, queue="r", since=2), workload("next", 4, queue="r", hours=1)
+    world = cluster(closed, queue("r", 4), running, waiting)
+    found = harness.forecast(world, history=past, futures=2, workers=1, now=_now())
+    assert found.starts[0].times == (3 * HOUR, 3 * HOUR, 3 * HOUR)
+
+
 def test_who_fits_only_on_a_cordoned_node_does_not_keep_futures_going(tmp_path: Path) -> None:
     """The node may return, but nobody knows when. Its start is not known, and the reason names the node."""
     nodes = [

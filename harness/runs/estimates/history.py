@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from harness.base.errors import Fault, TraceError
+from harness.base.frozen import Frozen
 from harness.base.options import resolve
 from harness.base.text import counted, first_of
 from harness.base.units import DAY, date_text, format_duration
+from harness.cluster.model import Cluster, frozen
 from harness.policy import ENDLESS, Job
 from harness.runs.estimates.coming_jobs import Coming, Past, first_day
 from harness.runs.estimates.distributions import Ended, Ran, RunTimes
@@ -27,7 +29,6 @@ from harness.trace.jobs import Jobs
 from harness.trace.recorded import END, START
 
 if TYPE_CHECKING:
-    from harness.cluster.model import Cluster
     from harness.plugins.registries import PolicySpec
     from harness.trace.trace import Trace
 
@@ -159,7 +160,8 @@ def history_of(
 ) -> History:
     """Returns the jobs of a trace, prepared so that they can arrive at a cluster again.
 
-    Jobs that `policy` could never start are omitted. By default, each option of the policy has its declared
+    Jobs that `policy` could never start are omitted. Jobs of a stopped queue are not, because the queue may
+    resume, and the run times of its jobs are known. By default, each option of the policy has its declared
     default. `dated` says whether the times in the trace are on the cluster's clock, which is assumed by
     default if the trace has timestamps.
 
@@ -171,7 +173,7 @@ def history_of(
     trace, notes = _of_known_queues(trace, cluster)
     if options is None:
         options = resolve(policy.options, {}, owner=f"policy {policy.name}")
-    never = impossible(trace, cluster, policy, options) or () if trace.frame.height else ()
+    never = impossible(trace, _resumed(cluster), policy, options) or () if trace.frame.height else ()
     notes += sentences(never, count_jobs(trace.frame))
     out = {job for each in never for job in each.jobs}
     jobs = list(_past(trace, cluster, out)) if trace.frame.height else []
@@ -189,6 +191,13 @@ def history_of(
         int(submit.max()),  # type: ignore[arg-type]
         tuple(f"history: {note}" for note in notes),
     )
+
+
+def _resumed(cluster: Cluster) -> Cluster:
+    """Returns a cluster in which no queue is stopped."""
+    queues = {name: replace(each, stop_policy="None") for name, each in cluster.cluster_queues.items()}
+    doors = {name: replace(each, stop_policy="None") for name, each in cluster.local_queues.items()}
+    return replace(cluster, cluster_queues=frozen(queues), local_queues=Frozen(doors))
 
 
 def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
