@@ -328,6 +328,17 @@ def test_workloads_may_hold_more_than_there_is(plugin: str) -> None:
 
 
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+def test_what_a_cohort_lends_too_much_is_missing_where_a_queue_keeps_quota(plugin: str) -> None:
+    """Kueue subtracts it from the quota that a queue does not lend, so nobody exceeds the sum of quotas."""
+    quota = {"name": "cpu", "nominalQuota": 4, "lendingLimit": 0}
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [quota]}]}
+    keeps = manifest("ClusterQueue", "p", namespaceSelector={}, cohortName="c", resourceGroups=[group])
+    where = cluster(keeps, queue("q", cpu=2, cohort="c"), workload("old", 5, hour=1, since=2))
+    jobs = Jobs().add("two", "p", 2).add("one", "p", 1, at=1).add("more", "q", 1, at=2)
+    assert Happened(where, jobs, plugin=plugin).lines("admit") == ["0 admit default/old", "1 admit one"]
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
 @pytest.mark.parametrize("named", ["f", "g"])
 def test_workloads_of_a_deleted_flavor_keep_their_quota(plugin: str, named: str) -> None:
     """If the queue still names the flavor, the queue is inactive. Other queues go on."""
