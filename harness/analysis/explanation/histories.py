@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -20,6 +19,7 @@ from harness.analysis.explanation.history import (
     Stretch,
     filled_in,
 )
+from harness.analysis.explanation.holders import Holders, with_holders
 from harness.analysis.explanation.standing import standings
 from harness.analysis.explanation.vocabulary import Figures, Units, read, share_of
 from harness.base.grouping import summed
@@ -28,8 +28,8 @@ from harness.base.units import SECOND
 from harness.models.kube.refusal import UNSCHEDULABLE
 from harness.runs.folder import reading
 from harness.runs.run import Run
+from harness.runs.tenants import timeline_queues
 
-_HOLDERS = 3
 _ATTEMPTS = ("refuse", "reject", "preempt")
 _SOON = SECOND
 """By default, Kueue tries a job this long after the job's pods are gone."""
@@ -40,12 +40,6 @@ _BACKS_OFF = "PodsReadyTimeout"
 """The reason of evictions after which a job stays out of its queue for a time that the eviction names."""
 
 _TOGETHER = 500  # jobs, whose holders one scan of the timeline finds; a scan costs as much for one job
-_WANTED = (
-    5_000  # times and resources of a scan, which bounds its memory, because each is joined with all queues
-)
-
-_Held = dict[tuple[int, str], tuple[tuple[str, int], ...]]
-"""Maps a time and a resource to the queues that held the most of the resource, and how much they held."""
 
 
 class Histories:
@@ -59,12 +53,16 @@ class Histories:
     def __init__(self, run: Run, units: Units) -> None:
         self._run = run
         self._units = units
-        self._queues: dict[str, pl.DataFrame] = {}
+        self._attempts: dict[str, pl.DataFrame] = {}
         self._beside: dict[int, tuple[str, Event]] = {}
+        self._holders = Holders(run, units)
         self._on_nodes = run.info["cluster"]["nodes"] > 0
         with reading(run.path):
             self.jobs = run.micros("jobs").with_row_index("row").collect()
         self._rows = {name: row for row, name in enumerate(self.jobs["job_id"])}
+        quota_of = run.info["cluster"]["quota_of"]
+        with_quota = {name: quota for name, quota in quota_of.items() if quota is not None}
+        self._lines = timeline_queues(self.jobs, quota_of).cast(pl.String).replace(with_quota)
 
     def __contains__(self, name: object) -> bool:
         """Returns True if the run has a job with this name."""
@@ -78,6 +76,14 @@ class Histories:
     def row(self, name: str) -> Mapping[str, Any]:
         """Returns the row of a job in `jobs.parquet`."""
         return self.jobs.row(self._rows[name], named=True)
+
+    def line(self, name: str) -> str:
+        """Returns the quota that a job counts against, or its queue if it has no quota.
+
+        Jobs of several queues wait in one line if they count against one quota. Jobs of equally named queues
+        in different namespaces can wait in different lines.
+        """
+        return str(self._lines[self._rows[name]])
 
     def of(self, names: Sequence[str], at: int | None = None) -> Iterator[History]:
         """Yields the histories of the given jobs, in this order. The tables are read only once.
@@ -102,9 +108,9 @@ class Histories:
         for start in range(0, len(names), _TOGETHER):
             some = names[start : start + _TOGETHER]
             events = {name: self._told(name, about[name], progress.get(name, {})) for name in some}
-            held = self._holders(each for name in some for each in events[name])
+            held = self._holders.of(each for name in some for each in events[name])
             for name in some:
-                yield self._life(name, about[name], self._with_holders(events[name], held), at)
+                yield self._life(name, about[name], with_holders(events[name], self._units, held), at)
 
     def _told(
         self, name: str, rows: list[dict[str, Any]], progress: Mapping[int, list[dict[str, Any]]]
@@ -128,7 +134,7 @@ class Histories:
     def events(self, rows: list[dict[str, Any]]) -> list[Event]:
         """Converts decisions about one job into events, without the costs of evictions."""
         events = self._with_figures(rows, self._events(rows, None))
-        return self._with_holders(events, self._holders(events))
+        return with_holders(events, self._units, self._holders.of(events))
 
     def _with_figures(self, rows: list[dict[str, Any]], events: list[Event]) -> list[Event]:
         """Adds figures to a job's events from the earlier decisions that recorded these figures."""
@@ -199,56 +205,11 @@ class Histories:
             for name, row in rows.items()
         )
 
-    def _holders(self, events: Iterable[Event]) -> _Held:
-        """Returns the queues that held the most of scarce resources, where refusals do not record them."""
-        resource = self._units.resource
-        wanted = sorted({(each.time, resource(label)) for each in events for label in _short(each)})
-        held: _Held = {}
-        with reading(self._run.path):
-            for start in range(0, len(wanted), _WANTED):
-                held |= self._held(wanted[start : start + _WANTED])
-        return held
-
-    def _with_holders(self, events: list[Event], held: _Held) -> list[Event]:
-        found = []
-        for each in events:
-            resources = dict.fromkeys(map(self._units.resource, _short(each)))
-            there = {
-                resource: held[each.time, resource] for resource in resources if (each.time, resource) in held
-            }
-            found.append(replace(each, holders=there) if there else each)
-        return found
-
-    def _held(self, wanted: list[tuple[int, str]]) -> _Held:
-        timeline = self._timeline
-        found: _Held = {}
-        queues = timeline.select("queue").unique().sort("queue")
-        asked = pl.DataFrame(wanted, schema={"time": pl.Int64, "resource": pl.String}, orient="row")
-        rows = (
-            asked.join(queues, how="cross")
-            .sort("time")
-            .join_asof(timeline, on="time", by=["queue", "resource"], check_sortedness=False)
-            .filter(pl.col("allocated") > 0)
-            .sort("time", "resource", "allocated", "queue", descending=[False, False, True, False])
-            .group_by("time", "resource", maintain_order=True)
-            .head(_HOLDERS)
-        )
-        for time, resource, queue, allocated in rows.select(
-            "time", "resource", "queue", "allocated"
-        ).iter_rows():
-            found[time, resource] = (*found.get((time, resource), ()), (queue, allocated))
-        return found
-
-    @cached_property
-    def _timeline(self) -> pl.DataFrame:
-        columns = ["time", "queue", "resource", "allocated"]
-        return self._run.micros("timeline").select(columns).collect().sort("time")
-
     def _behind(self, name: str, stretch: Stretch, since: int, at: int | None) -> Behind | None:
-        """Returns the last attempt for another job that waited in the same queue at the same time.
+        """Returns the last attempt for another job that waited in the same line at the same time.
 
         The attempt led to a refusal or to preemptions. If there is no such attempt, the function returns the
-        first rejected job of the queue, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
+        first rejected job of the line, because Kueue keeps rejected jobs at the head of a StrictFIFO queue.
         The result is None if the wait, or the time until the job's own first reason, lasts a second or less.
 
         `since` is when the wait began, which is the beginning of `stretch`.
@@ -262,9 +223,7 @@ class Histories:
         until = self._run.window.end if ends is None else ends - (own is not None)
         if at is not None and since <= at:
             until = min(until, at)
-        rows = self._of_queue(self.row(name)["queue"]).filter(
-            (pl.col("time") <= until) & (pl.col("job_id") != name)
-        )
+        rows = self._in_line(self.line(name)).filter((pl.col("time") <= until) & (pl.col("job_id") != name))
         started = pl.col("action").is_in(STARTS) & (pl.col("time") <= since)
         gone = rows.filter(started).group_by("job_id").agg(since=pl.col("seq").max())
         found = (
@@ -276,7 +235,8 @@ class Histories:
             return None
         tried = found.filter(pl.col("action") != "reject").tail(1)
         among = (tried if len(tried) else found).select("seq", "job_id").iter_rows()
-        return Behind(*self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"])), own)
+        other, event = self._attempt(*max(among, key=lambda row: self.row(row[1])["priority"]))
+        return Behind(other, self.row(other)["queue"], event, own)
 
     def _attempt(self, seq: int, name: str) -> tuple[str, Event]:
         if seq not in self._beside:
@@ -291,16 +251,17 @@ class Histories:
             self._beside[seq] = name, event
         return self._beside[seq]
 
-    def _of_queue(self, queue: str) -> pl.DataFrame:
-        """Returns the attempts, rejections and starts of jobs in a queue. Each queue is read only once.
+    def _in_line(self, line: str) -> pl.DataFrame:
+        """Returns the attempts, rejections and starts of jobs in a line. Each line is read only once.
 
         A preemption counts as an attempt for the job that benefits from it. If jobs get quota before nodes,
         the refusal of a node is no attempt, because its job has left the queue.
         """
-        if queue not in self._queues:
-            names = self.jobs.filter(pl.col("queue") == queue)["job_id"]
-            own = (pl.col("queue") == queue) & pl.col("action").is_in(["refuse", "reject", *STARTS])
-            made = pl.col("by").is_in(names.implode()) & (pl.col("action") == "preempt")
+        if line not in self._attempts:
+            jobs = self.jobs.filter(self._lines == line)
+            there = pl.col("job").is_in(jobs["row"].cast(pl.Int32).implode())
+            own = there & pl.col("action").is_in(["refuse", "reject", *STARTS])
+            made = pl.col("by").is_in(jobs["job_id"].implode()) & (pl.col("action") == "preempt")
             with reading(self._run.path):
                 rows = (
                     self._run.micros("decisions")
@@ -312,16 +273,8 @@ class Histories:
                     .collect()
                 )  # fmt: skip
             no_node = (pl.col("reason") == UNSCHEDULABLE) & (pl.col("action") == "admit").any()
-            self._queues[queue] = rows.filter(~no_node.fill_null(value=False)).sort("seq")
-        return self._queues[queue]
-
-
-def _short(event: Event) -> list[str]:
-    """If the policy recorded the holders, the list is empty."""
-    figures = event.figures
-    if event.what != "refuse" or figures.holders is not None:
-        return []
-    return [*(figures.short or figures.most_free or figures.request)]
+            self._attempts[line] = rows.filter(~no_node.fill_null(value=False)).sort("seq")
+        return self._attempts[line]
 
 
 def _figures(group: Sequence[Mapping[str, Any]]) -> Figures:

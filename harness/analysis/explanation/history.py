@@ -130,16 +130,18 @@ class Stretch:
 
 
 class Behind(NamedTuple):
-    """A job of the same queue that may explain why another job waited.
+    """A job in the same line that may explain why another job waited. See `Histories.line`.
 
     Attributes:
         job: the name of the job that explains the wait.
+        queue: the queue of that job.
         event: its last refusal or preemption, or else its rejection.
         until: the time of the first refusal, rejection, nomination or preemption of the waiting job itself;
             None if there is none in this wait.
     """
 
     job: str
+    queue: str
     event: Event
     until: int | None
 

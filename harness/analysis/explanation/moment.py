@@ -43,9 +43,26 @@ class Moment:
         self.queue = queue
         self.at = at
         self._lives = Histories(run, units)
-        known = self._lives.jobs["queue"].unique().sort().to_list()
-        if queue is not None and queue not in known:
+        if queue is not None and self._own.is_empty():
+            known = self._lives.jobs["queue"].unique().sort().to_list()
             raise RunError(f"the run has no jobs of queue {queue!r}", hint=self._meant(queue, known))
+
+    @cached_property
+    def _own(self) -> pl.DataFrame:
+        """The jobs of the queue. The queue can have its name in the trace, or the one in the timeline."""
+        jobs = self._lives.jobs
+        found = jobs.filter(pl.col("queue") == self.queue)
+        return jobs.filter(self._in_timeline(jobs) == self.queue) if found.is_empty() else found
+
+    @property
+    def _is_own(self) -> pl.Expr:
+        """Selects the decisions about the jobs of the queue, or all decisions if there is no queue."""
+        if self.queue is None:
+            return pl.lit(value=True)
+        return pl.col("job").is_in(self._own["row"].to_list())
+
+    def _in_timeline(self, jobs: pl.DataFrame) -> pl.Series:
+        return timeline_queues(jobs, self._run.info["cluster"]["quota_of"]).cast(pl.String)
 
     def _meant(self, name: str, known: list[str]) -> str:
         quota_of = self._run.info["cluster"]["quota_of"]
@@ -105,7 +122,7 @@ class Moment:
         with reading(self._run.path):
             evictions = (
                 self._run.micros("decisions")
-                .filter((pl.col("action") == "evict") & (pl.col("queue") == self.queue))
+                .filter((pl.col("action") == "evict") & self._is_own)
                 .select(pl.len())
                 .collect()
                 .item()
@@ -114,7 +131,7 @@ class Moment:
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
-        jobs = self._lives.jobs.filter(pl.col("queue") == self.queue).with_columns(
+        jobs = self._own.with_columns(
             wait=pl.col("start_time").fill_null(self._run.window.end) - pl.col("submit_time")
         )
         return jobs.sort("progress_lost", "wait", "row", descending=[True, True, False])
@@ -125,19 +142,19 @@ class Moment:
             rows = (
                 self._run.micros("decisions")
                 .filter(pl.col("action") == "preempt")
-                .select("time", "job", "queue", "by", "reason")
+                .select("time", "job", "queue", "by", "reason", victim=self._is_own)
                 .join(self._lives.jobs.lazy().select(by="job_id", beneficiary="queue"), on="by", how="left")
-                .filter((pl.col("queue") == self.queue) | (pl.col("beneficiary") == self.queue))
+                .with_columns(preemptor=pl.col("by").is_in(self._own["job_id"].implode()))
                 .collect()
             )
 
-        def table(mine: str, theirs: str) -> pl.DataFrame:
-            groups = rows.filter(pl.col(mine) == self.queue).group_by(queue=theirs, reason="reason")
+        def table(which: str, theirs: str) -> pl.DataFrame:
+            groups = rows.filter(which).group_by(queue=theirs, reason="reason")
             return groups.agg(preemptions=pl.len(), jobs=pl.col("job").n_unique()).sort(
                 "preemptions", "queue", "reason", descending=[True, False, False]
             )
 
-        return table("queue", "beneficiary"), table("beneficiary", "queue")
+        return table("victim", "beneficiary"), table("preemptor", "queue")
 
     def _of_run(self, most: int) -> str:
         jobs = self._jobs
@@ -196,17 +213,10 @@ class Moment:
     def _levels(self) -> pl.DataFrame:
         rows = self._run.micros("timeline").filter(pl.col("time") <= self.at)
         if self.queue is not None:
-            rows = rows.filter(pl.col("queue").is_in(self._in_timeline))
+            rows = rows.filter(pl.col("queue").is_in(self._in_timeline(self._own).unique().to_list()))
         with reading(self._run.path):
             last = rows.group_by("queue", "resource").last().sort("queue", "resource").collect()
         return last.drop("time")
-
-    @property
-    def _in_timeline(self) -> list[str]:
-        """The queue's names in the timeline, which are several if its jobs count against several quotas."""
-        jobs = self._lives.jobs.filter(pl.col("queue") == self.queue)
-        names = timeline_queues(jobs, self._run.info["cluster"]["quota_of"])
-        return names.unique().to_list()
 
     def _standing(self) -> str:
         assert self.at is not None
@@ -235,11 +245,15 @@ class Moment:
         titles = ["queue", "resource", "held", "quota", "waited for", "jobs holding", "jobs waiting"]
         return f"{head}\n\n{aligned([titles, *rows], left=(0, 1))}"
 
-    @cached_property
+    @property
     def _waits(self) -> pl.DataFrame:
+        if self.queue is None:
+            return self._all_waits
+        return self._all_waits.filter(pl.col("job_id").is_in(self._own["job_id"].implode()))
+
+    @cached_property
+    def _all_waits(self) -> pl.DataFrame:
         rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
-        if self.queue is not None:
-            rows = rows.filter(pl.col("queue") == self.queue)
         over = (pl.col("finish_time") <= self.at).fill_null(value=False)
         finished = self._lives.jobs.filter(over)["row"].cast(pl.Int32)
         with reading(self._run.path):
@@ -287,19 +301,17 @@ class Moment:
         return "\n".join(printable(line) for line in lines)
 
     def _behind(self, job: str) -> str:
-        first = self._last_tried.get(self._lives.row(job)["queue"])
+        first = self._last_tried.get(self._lives.line(job))
         return "" if first is None else f": not tried yet; the last job tried in its queue is {first}"
 
     @cached_property
     def _last_tried(self) -> dict[str, str]:
-        tried = self._waits.filter(pl.col("refused").is_not_null()).sort("refused")
-        return {self._lives.row(job)["queue"]: job for job in tried["job_id"]}
+        tried = self._all_waits.filter(pl.col("refused").is_not_null()).sort("refused")
+        return {self._lives.line(job): job for job in tried["job_id"]}
 
     @cached_property
     def _instant(self) -> pl.DataFrame:
-        rows = self._run.micros("decisions").filter(pl.col("time") <= self.at)
-        if self.queue is not None:
-            rows = rows.filter(pl.col("queue") == self.queue)
+        rows = self._run.micros("decisions").filter((pl.col("time") <= self.at) & self._is_own)
         with reading(self._run.path):
             return rows.filter(pl.col("time") == pl.col("time").max()).collect()
 

@@ -147,7 +147,9 @@ class Story:
         why = f"{'is ' * (other.what == 'reject')}{self._say.about(other).removeprefix('it ')}"
         span = "" if until is None else f" until {self._clock.text(until)}"
         said = f"the run recorded no reason for this job's own wait{span}"
-        return f"{said}; job {behind.job} of the same queue {why}"
+        if behind.queue == self.history.job["queue"]:
+            return f"{said}; job {behind.job} of the same queue {why}"
+        return f"{said}; job {behind.job} of queue {behind.queue}, which has the same quota, {why}"
 
     def _state(self) -> str:
         assert self.at is not None
