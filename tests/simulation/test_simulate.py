@@ -352,6 +352,18 @@ def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     assert texts == ["queueingStrategy: BestEffortFIFO instead of StrictFIFO in ClusterQueue q"]
 
 
+def test_a_job_waits_for_its_turn_behind_a_job_of_another_local_queue() -> None:
+    """The head of a StrictFIFO ClusterQueue holds back the jobs of all its LocalQueues."""
+    other = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "spec": {"clusterQueue": "q"}}
+    other["metadata"] = {"name": "second", "namespace": "d"}
+    mine = job(1)
+    mine["metadata"]["labels"][LABEL] = "second"
+    items = dump(workload("run", 8, held=1), workload("big", 8, pods=2), other, queueingStrategy="StrictFIFO")
+    (found,) = asked(items, mine)
+    assert outcome(found) == ("waits", "turn")
+    assert "job d/job-big-1a2b3 of the same ClusterQueue, which was tried before it, waits" in found.why
+
+
 def test_a_job_that_can_never_start_says_why_and_what_would_help() -> None:
     """It asks for more than the queue can ever give."""
     (found,) = asked(dump(gpus=8, nodes=4), job(8, 3))

@@ -232,13 +232,14 @@ class Judge:
         applies to all of them.
         """
         said = "the scheduler did not try it at this time"
-        door = life.job.namespace, life.job.queue
-        alike = self._tried.get((*door, _asks(life.job)), ())
-        for other in (*alike, *self._tried.get((*door, ""), ())):
+        line = self._line(life.job)
+        alike = self._tried.get((*line, _asks(life.job)), ())
+        for other in (*alike, *self._tried.get((*line, ""), ())):
             made = self._instant.preempted_by.get(other.job.id)
             refusal = self._words.refusal(other)
             same = any(other is each for each in alike)
-            whose = f"job {other.job.id} of the same queue"
+            kind = "queue" if other.job.queue == life.job.queue else "ClusterQueue"
+            whose = f"job {other.job.id} of the same {kind}"
             if refusal is not None and same:
                 tried = f"the scheduler tried {whose} instead, which requests the same"
                 return self._waits_for(refusal[0], other), f"{refusal[1]}; {tried}"
@@ -259,8 +260,13 @@ class Judge:
             tried = made or (life.refusals and not self._held_back(life))
             if tried and life.admitted is None and not life.evicted:
                 for asks in ("", _asks(job)):
-                    found.setdefault((job.namespace, job.queue, asks), [life])
+                    found.setdefault((*self._line(job), asks), [life])
         return found
+
+    def _line(self, job: Job) -> tuple[str, str]:
+        """Returns a key that is the same for jobs of one ClusterQueue, or else of one queue."""
+        queue = self._moment.cluster.cluster_queue_of(job.namespace, job.queue)
+        return (job.namespace, job.queue) if queue is None else ("", queue.name)
 
     # --- others -------------------------------------------------------------------------------------------
 
