@@ -354,7 +354,12 @@ _TOGETHER: Mapping[str, Mapping[str, Any]] = {
     },
     "Pod spec.initContainers[].ports[].containerPort": {
         "spec.initContainers[].ports": [{"containerPort": 81}],
+        "spec.initContainers[].restartPolicy": "Always",
         "spec.hostNetwork": True,
+    },
+    **{
+        f"Pod spec.initContainers[].ports[].{name}": {"spec.initContainers[].restartPolicy": "Always"}
+        for name in ("hostIP", "hostPort", "protocol")
     },
     "Pod spec.hostNetwork": {"spec.containers[].ports": [{"containerPort": 80}]},
     "Node status.capacity": {"status.allocatable": None, "status.capacity": {"cpu": 8}},
