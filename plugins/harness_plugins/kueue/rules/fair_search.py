@@ -17,7 +17,7 @@ from harness_plugins.kueue.rules.preemption import (
     remove,
 )
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
-from harness_plugins.kueue.rules.target_ordering import Below, TargetClusterQueueOrdering
+from harness_plugins.kueue.rules.target_ordering import Head, Queues, TargetClusterQueueOrdering
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -81,37 +81,6 @@ class Candidates:
 
 
 @final
-class Refused:
-    """The workloads that a strategy refused to preempt, at most one of each queue.
-
-    Attributes:
-        heads: the first refused workload of each queue.
-        cohorts: the cohorts below which the strategy refused all workloads.
-    """
-
-    def __init__(self) -> None:
-        self.heads: dict[ClusterQueueState, Workload] = {}
-        self.cohorts: set[int] = set()
-
-    def add_below(self, cohort: int, cache: Cache, candidates: Candidates) -> None:
-        """Adds the first candidate of each queue below a cohort."""
-        for queue in candidates.queues(cohort):
-            head = candidates.head(queue)
-            if head is not None:
-                self.heads.setdefault(queue, head)
-        for below in cache.cohorts[cohort]:
-            self.add_below(below, cache, candidates)
-
-    def queues(self, cohort: int) -> list[ClusterQueueState]:
-        """Returns the queues right below a cohort that have refused workloads."""
-        return [queue for queue in self.heads if queue.above == cohort]
-
-    def head(self, queue: ClusterQueueState) -> Workload | None:
-        """Returns the refused workload of a queue, or None if there is none."""
-        return self.heads.get(queue)
-
-
-@final
 class FairSearch:
     """A search for preemption targets. The incoming workload counts as admitted, and its targets as gone.
 
@@ -132,7 +101,9 @@ class FairSearch:
         self._shares = shares
         self._candidates = candidates
         self._refuses = refuses
-        self._refused = Refused()  # only the first refused workload of each queue is tried again
+        # Only the first refused workload of each queue is tried again.
+        self._refused: dict[ClusterQueueState, Workload] = {}
+        self._left_out: set[int] = set()  # the cohorts below which the last strategy refused all workloads
         self.targets: list[Target] = []
 
     def run(self, strategies: tuple[Strategy, ...], *, takes_back: bool) -> bool:
@@ -155,7 +126,7 @@ class FairSearch:
             return not takes_back and self._refuses_all(strategy, cohort)
 
         own, candidates = self._own, self._candidates
-        ordering = self._ordering(candidates, leaves_out)
+        ordering = self._ordering(candidates.queues, candidates.head, leaves_out)
         while (queue := ordering.next()) is not None:
             if queue is own or takes_back:
                 workload: Workload | None = candidates.of(queue).pop(0)
@@ -168,33 +139,48 @@ class FairSearch:
 
     def _by_further_strategy(self, strategy: Strategy) -> bool:
         """Tries the workloads that were refused, at most one from each queue; refuses some of them again."""
-        before, self._refused = self._refused, Refused()
+        before, self._refused = self._refused, {}
+        left_out, self._left_out = self._left_out, set()
 
         def leaves_out(cohort: int) -> bool:
-            if cohort not in before.cohorts:
+            if cohort not in left_out:
                 return False
             if self._refuses_all(strategy, cohort):
                 return True
-            before.add_below(cohort, self._cache, self._candidates)
+            self._add_first_below(cohort, before)
             return False
 
-        ordering = self._ordering(before, leaves_out)
+        def queues(cohort: int) -> list[ClusterQueueState]:
+            return [queue for queue in before if queue.above == cohort]
+
+        ordering = self._ordering(queues, before.get, leaves_out)
         while (queue := ordering.next()) is not None:
-            workload = before.heads.pop(queue)
+            workload = before.pop(queue)
             if not self._allows(strategy, queue, workload.usage):
-                self._refused.heads[queue] = workload
+                self._refused[queue] = workload
             elif self._take(workload, IN_COHORT_FAIR_SHARING):
                 return True
         return False
 
-    def _ordering(self, below: Below, leaves_out: Callable[[int], bool]) -> TargetClusterQueueOrdering:
-        return TargetClusterQueueOrdering(self._cache, self._shares, self._own, below, leaves_out)
+    def _ordering(
+        self, queues: Queues, head: Head, leaves_out: Callable[[int], bool]
+    ) -> TargetClusterQueueOrdering:
+        return TargetClusterQueueOrdering(self._cache, self._shares, self._own, queues, head, leaves_out)
+
+    def _add_first_below(self, cohort: int, refused: dict[ClusterQueueState, Workload]) -> None:
+        """Adds the first candidate of each queue below a cohort."""
+        for queue in self._candidates.queues(cohort):
+            head = self._candidates.head(queue)
+            if head is not None:
+                refused.setdefault(queue, head)
+        for below in self._cache.cohorts[cohort]:
+            self._add_first_below(below, refused)
 
     def _refuses_all(self, strategy: Strategy, theirs: int) -> bool:
         """Returns True if the strategy is known to refuse all workloads below a cohort."""
         if not self._refuses(strategy, self._own.below[self._tree.parent[theirs]], theirs):
             return False
-        self._refused.cohorts.add(theirs)
+        self._left_out.add(theirs)
         return True
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
@@ -215,7 +201,7 @@ class FairSearch:
                 break  # all others are refused, too
         del left[: len(left) if found is None else left.index(found) + 1]
         if refused is not None:
-            self._refused.heads.setdefault(queue, refused)
+            self._refused.setdefault(queue, refused)
         return found
 
     def _allows(self, strategy: Strategy, queue: ClusterQueueState, usage: Amounts) -> bool:

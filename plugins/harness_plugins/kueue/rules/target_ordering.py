@@ -7,25 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Protocol, final
+from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
+Queues: TypeAlias = Callable[[int], list[ClusterQueueState]]
+"""Returns the queues right below a cohort that can have candidates."""
 
-class Below(Protocol):
-    """The queues from which a search takes workloads."""
-
-    def queues(self, cohort: int) -> list[ClusterQueueState]:
-        """Returns the queues right below a cohort that can have candidates."""
-
-    def head(self, queue: ClusterQueueState) -> Workload | None:
-        """Returns the next candidate of a queue, or None if there are no more.
-
-        The search calls this only for queues that could be next.
-        """
+Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
+"""Returns the next candidate of a queue, or None if there are no more."""
 
 
 @final
@@ -39,6 +32,7 @@ class TargetClusterQueueOrdering:
 
     Args:
         own: the queue of the incoming workload.
+        head: called only for queues that could be next.
         leaves_out: returns True if no workload below a cohort can be taken. The search then skips all queues
             of the cohort. It calls the function only for cohorts whose parent is above `own`, when they are
             next.
@@ -49,14 +43,16 @@ class TargetClusterQueueOrdering:
         cache: Cache,
         shares: Shares,
         own: ClusterQueueState,
-        below: Below,
+        queues: Queues,
+        head: Head,
         leaves_out: Callable[[int], bool],
     ) -> None:
         self._cohorts = cache.cohorts
         self._names = cache.tree.names
         self._shares = shares
         self._own = own
-        self._below = below
+        self._queues = queues
+        self._head = head
         self._leaves_out = leaves_out
         # For each cohort that was reached, the shares of the queues and cohorts right below it that are left.
         self._left: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, Share]]] = {}
@@ -81,7 +77,7 @@ class TargetClusterQueueOrdering:
         left = self._left.get(cohort)
         if left is None:
             left = self._left[cohort] = {}, {}
-            for queue in self._below.queues(cohort):
+            for queue in self._queues(cohort):
                 self._look_at(queue, left[0])
             for below in self._cohorts[cohort]:
                 self._look_at_cohort(below, left[1])
@@ -104,7 +100,7 @@ class TargetClusterQueueOrdering:
             largest = max(queues.values())
             tied = [queue for queue, share in queues.items() if share == largest]
             for queue in tied:
-                if self._below.head(queue) is None:
+                if self._head(queue) is None:
                     del queues[queue]
             if tied := [queue for queue in tied if queue in queues]:
                 return min(tied, key=self._rank)
@@ -112,7 +108,7 @@ class TargetClusterQueueOrdering:
 
     def _rank(self, queue: ClusterQueueState) -> tuple[bool, bool, int, int, str]:
         """Returns the rank of a queue's next candidate among those of other queues."""
-        head = self._below.head(queue)
+        head = self._head(queue)
         assert head is not None
         not_evicted, priority, reserved, uid = head.rank
         return not_evicted, queue is self._own, priority, reserved, uid
