@@ -195,8 +195,8 @@ class Attempts:
         for pod in pods:
             mates.setdefault(self._usage.quota_of(pod), []).append(pod)
         return {
-            quota: quota_request(first, self._usage, others).joined_by(map(self._usage.amounts, rest))
-            for quota, (first, *rest) in mates.items()
+            quota: quota_request(of[0], self._usage, others).joined_by(map(self._usage.amounts, of[1:]))
+            for quota, of in mates.items()
         }
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:

@@ -119,17 +119,21 @@ class QuotaSearch:
         pods of the gang. If `explain` is True, the result always has the reasons why nodes are not
         candidates. Otherwise, it has them only if no node is a candidate.
         """
+        request, rules = failure.request, self._rules
+        reclaims = self._reclaims[request.quota]
         alone = len(failures) == 1
         pool: Iterable[int] = failure.potential
         if not alone:
             pool = sorted(set(pool).union(*(each.potential for each in failures)))
         nodes = self._cache.nodes
-        if alone and not self._rules.examines_all:
+        if alone and not rules.examines_all:
             pool = [each for each in pool if not nodes[each].unschedulable]
-        with self._usage.tree.departed() if self._rules.looks_ahead else nullcontext():
-            tries = self._tries(failure)
-            where = tries.claim.where
-            answers = self._dry_runs(tries, [nodes[each] for each in pool if each in where], self._dry_run)
+        with self._usage.tree.departed() if rules.looks_ahead else nullcontext():
+            claim = rules.claim(request, reclaims=reclaims)
+            shape_nodes = self._scheduling.shape_nodes(request.pod.template.shape)
+            tries = Tries(failure, claim, rules.exceeded(request), shape_nodes, reclaims)
+            there = [nodes[each] for each in pool if each in claim.where]
+            answers = self._dry_runs(tries, there, self._dry_run)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
@@ -145,19 +149,8 @@ class QuotaSearch:
     def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
         return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
-    def _tries(self, failure: Failure) -> Tries:
-        """Returns the current input that all dry runs for a pod share."""
-        request, reclaims = failure.request, self._reclaims[failure.request.quota]
-        return Tries(
-            failure,
-            self._rules.claim(request, reclaims=reclaims),
-            self._rules.exceeded(request),
-            self._scheduling.shape_nodes(request.pod.template.shape),
-            reclaims,
-        )
-
     def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:
-        failure, rules = tries.failure, self._rules
+        failure, exceeded, rules = tries.failure, tries.exceeded, self._rules
         pod = failure.request.pod
         fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None:
@@ -170,14 +163,9 @@ class QuotaSearch:
             self._cache.names,
             tries.claim.eligible_pods,
             gone=[each for each in node.pods if each.terminating] if rules.looks_ahead else (),
-            bound=self._bound(tries.exceeded),
+            bound=QuotaBound(exceeded, self._usage, twice=rules.counts_twice) if any(exceeded) else None,
             sorts=rules.sorts_victims,
         )
-
-    def _bound(self, exceeded: Exceeded) -> QuotaBound | None:
-        if not (exceeded.back or exceeded.gone):
-            return None
-        return QuotaBound(exceeded, self._usage, twice=self._rules.counts_twice)
 
     def step(self, pod: PodInfo, found: Found) -> Step:
         """Returns the preemption for a pod on the best candidate.
