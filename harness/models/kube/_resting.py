@@ -25,9 +25,8 @@ from harness.models.kube.pod import PodInfo, Verdicts
 
 _FEW = 8  # a tree with more groups has two halves; in a smaller tree, searches examine each group
 
-_UNKNOWN = -1
-
 _NEW = 4  # the maximum number of groups that are not in a tree yet
+_UNKNOWN = -1
 
 Entry: TypeAlias = tuple[Sequence[int], EqualPods]
 """The requests of each pod in a group, and the group."""
