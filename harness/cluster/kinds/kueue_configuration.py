@@ -17,13 +17,12 @@ from harness.cluster.kinds.preemption_strategies import (
     PERMITTED_STRATEGIES,
     PERMITTED_TEXT,
 )
-from harness.cluster.kinds.selectors import LabelSelector, Requirement, read_selector
 from harness.cluster.kinds.wait_for_pods_ready import (
     WaitForPodsReady,
     read_duration,
     read_wait_for_pods_ready,
 )
-from harness.cluster.model import NAMESPACE_NAME, NEWER, frozen
+from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields, shown
 
 GATES = (
@@ -61,17 +60,6 @@ class AdmissionFairSharing(Value):
     resource_weights: Mapping[str, float] = field(default_factory=frozen)
 
 
-def _all_but(namespace: str) -> LabelSelector:
-    """Returns Kueue's default for `managedJobsNamespaceSelector`, given the namespace of its controller."""
-    return LabelSelector(
-        match_expressions=(Requirement(NAMESPACE_NAME, "NotIn", ("kube-system", namespace)),)
-    )
-
-
-_NAMESPACE = "kueue-system"
-"""The default namespace of Kueue's controller."""
-
-
 @fixed()
 class KueueConfiguration(Value):
     """Kueue's Configuration, with Kueue's defaults.
@@ -82,8 +70,6 @@ class KueueConfiguration(Value):
         gates: the modelled feature gates that the Configuration sets.
         counting: the rules by which requests count against quotas.
         other_gates: the unmodelled gates that the Configuration sets, which are not part of a run's identity.
-        managed_namespaces: selects the namespaces whose jobs Kueue manages. It concerns only submitted jobs,
-            so it is not part of a run's identity.
         evicted_last: concerns a workload that was evicted because its pods were not ready in time. If True,
             the time of its eviction determines its position in the queue. If False, its creation time does.
         pods_ready: how Kueue treats workloads whose pods are not ready in time, unless the feature gate
@@ -100,7 +86,6 @@ class KueueConfiguration(Value):
     pods_ready_given: bool = field(default=False, metadata=NEWER)
     counting: Counting = field(default_factory=Counting, metadata=NEWER)
     other_gates: Mapping[str, bool] = field(default_factory=frozen, compare=False)
-    managed_namespaces: LabelSelector = field(default_factory=lambda: _all_but(_NAMESPACE), compare=False)
 
 
 def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
@@ -136,7 +121,6 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             hint = did_you_mean(name, GATES_BY_RELEASE)
             table.fault(name, f"is not a feature gate of Kueue, which refuses unknown gates; {hint}")
     pods_ready, evicted_last = read_wait_for_pods_ready(fields, older=older)
-    selector = "managedJobsNamespaceSelector"
     draft.kueue_configurations.append(
         KueueConfiguration(
             strategies,
@@ -147,9 +131,6 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
             pods_ready_given="waitForPodsReady" in fields,
             counting=read_counting(fields.child("resources")),
             other_gates=frozen(others),
-            managed_namespaces=read_selector(fields.child(selector))
-            if selector in fields
-            else _all_but(fields.string("namespace") or _NAMESPACE),
         )
     )
     if len(draft.kueue_configurations) > 1:

@@ -10,10 +10,10 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
-from harness.cluster.kinds.kueue_configuration import KueueConfiguration
 from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_differences import is_on_in
 from harness.cluster.kinds.kueue_releases import state_at
+from harness.cluster.kinds.managed_namespaces import manages_jobs
 from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
@@ -237,8 +237,7 @@ def _queue_given(cluster: Cluster, kind: str, namespace: str, labels: Mapping[st
     """Returns the name of the LocalQueue in which Kueue puts a job, or "" if Kueue leaves the job alone."""
     named = str(labels.get(QUEUE) or "")
     given = named or (_DEFAULT_QUEUE if (namespace, _DEFAULT_QUEUE) in cluster.local_queues else "")
-    selector = (cluster.kueue or KueueConfiguration()).managed_namespaces
-    if not given or selector.matches(cluster.namespace_labels(namespace)):
+    if not given or manages_jobs(cluster, namespace):
         return given
     if kind == "Pod":
         return ""
