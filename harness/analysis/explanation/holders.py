@@ -112,7 +112,7 @@ def with_holders(events: list[Event], units: Units, held: Held) -> list[Event]:
 
 def _roots(cluster: Mapping[str, Any]) -> dict[str, str]:
     """Maps each ClusterQueue to its highest cohort, or to its own name if it has no cohort."""
-    cohorts, found = cluster["cohorts"], {}
+    cohorts, found = cluster.get("cohorts", {}), {}  # runs before schema 3 have no cohorts and no limits
     for name, facts in cluster["queues"].items():
         if "limits" in facts:  # only a ClusterQueue has limits
             cohort = facts["cohort"]
