@@ -102,7 +102,8 @@ def resting(
         block, at = found
         places = list(takewhile(lambda place: place[4] in in_vain, block.entries[at:]))
         reserves = any(place[4] in reserving for place in places)
-        return Run(of, head, {}, reserves=reserves, places=places) if places else None
+        number = len(places)
+        return Run(of, head, {}, reserves=reserves, block=block, at=at, number=number) if places else None
 
     def forget(workload: Workload) -> None:
         """Nothing is forgotten."""
@@ -312,9 +313,11 @@ def test_a_long_queue_keeps_its_order_in_blocks(steps: list[tuple[int, int]]) ->
             ahead = [place[4] for place in block.entries[at:]]
             assert ahead == left[: len(ahead)]
         for each in present[::7]:
-            block_of = pending.block_of(each)
-            assert block_of is not None
-            assert each in [place[4] for place in block_of.entries]
+            where = pending.find(each)
+            assert where is not None
+            block, at = where
+            assert block.entries[at][4] is each
+            assert len(block.notes) == len(block.entries)
 
 
 def test_without_shortcuts_every_head_is_looked_at_in_every_cycle() -> None:

@@ -11,8 +11,8 @@ again. Results are valid for one version of the tree. The requests of heads are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import gt, itemgetter
+from collections.abc import Sequence
+from operator import gt
 from typing import final
 
 from harness.base.units import INT64_MAX
@@ -32,19 +32,15 @@ from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.lacks import Flavors, Lack, Lacks, Parts, parts_of, take_in
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
-from harness_plugins.kueue.state.line import MOST, Block, Place
+from harness_plugins.kueue.state.line import Block
 from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.workload import Workload
-
-_TICKET = itemgetter(3)
 
 _FUTILE = frozenset((NO_QUOTA, NO_PREEMPTION_CANDIDATES, NO_PLACE))
 """The reasons that futile heads were refused for."""
 
 _FEW = 4
 """If a queue has fewer classes, looking up each class costs less than comparing requests."""
-
-_NO_LACKS: Mapping[int, Lack] = {}
 
 _NO_REQUEST = -1, INT64_MAX + 1
 """The bounds of the requests in reach before any request was tried."""
@@ -60,13 +56,12 @@ class Run:
         reserves: whether a head may reserve quota that later entries then cannot use.
         assignment: the assignment of a single head, or None if it is not known.
         head: the first head that is left.
-        places: the entries of the heads in their queue, including heads that were already skipped. It is
-            empty if there is a single head, like `lacks`.
-        lacks: the quota that each head lacks, by the head's number in its queue.
+        block: the block of the heads in their queue, or None if there is a single head. The notes of the
+            block are the quota that each head lacks.
         told: the new recorded reasons of a single head, or None if its reason for waiting stays the same.
     """
 
-    __slots__ = ("assignment", "head", "lacks", "number", "parts", "pending", "places", "reserves", "told")
+    __slots__ = ("_at", "assignment", "block", "head", "number", "parts", "pending", "reserves", "told")
 
     def __init__(
         self,
@@ -75,8 +70,9 @@ class Run:
         parts: Parts,
         *,
         reserves: bool,
-        places: Sequence[Place] = (),
-        lacks: Mapping[int, Lack] = _NO_LACKS,
+        block: Block | None = None,
+        at: int = 0,
+        number: int = 1,
         assignment: Assignment | None = None,
         told: Told | None = None,
     ) -> None:
@@ -84,9 +80,9 @@ class Run:
         self.told = told
         self.pending = pending
         self.head = head
-        self.number = len(places) or 1
-        self.places = places
-        self.lacks = lacks
+        self.number = number
+        self.block = block
+        self._at = at  # the index of the first head in the block
         self.parts = parts
         self.reserves = reserves
 
@@ -94,29 +90,29 @@ class Run:
     def last(self) -> tuple[int, int, str]:
         """The negated priority, queue order time and UID of the last head."""
         head = self.head
-        return self.places[-1][:3] if self.places else (-head.priority, head.timestamp, head.uid)
+        if self.block is None:
+            return -head.priority, head.timestamp, head.uid
+        return self.block.entries[self._at + self.number - 1][:3]
 
     def first(self, number: int) -> Run:
         """Returns a run that consists of the first `number` heads that are left."""
-        at = len(self.places) - self.number
-        some = self.places[at : at + number]
-        lacks = [self.lacks[each[3]] for each in some]
-        return Run(
-            self.pending, some[0][4], parts_of(lacks), reserves=self.reserves, places=some, lacks=self.lacks
-        )
+        block, at = self.block, self._at
+        parts = self.parts if block is None else parts_of(block.notes[at : at + number])
+        return Run(self.pending, self.head, parts, reserves=self.reserves, block=block, at=at, number=number)
 
     def pass_over(self, number: int) -> None:
         """Marks the first `number` heads and their classes as inadmissible."""
         self.number -= number
-        if not self.places:
+        if self.block is None:
             self.pending.set_class_inadmissible(self.head.equivalence_class)
             if self.told is not None:
                 self.head.told = self.told
             return
-        end = len(self.places) - self.number
-        self.pending.set_ahead_inadmissible(self.places[end - number : end])
+        start = self._at
+        self._at += number
+        self.pending.set_ahead_inadmissible(self.block.entries[start : self._at])
         if self.number:
-            self.head = self.places[end][4]
+            self.head = self.block.entries[self._at][4]
 
 
 @final
@@ -124,27 +120,18 @@ class _Known:
     """What is known about the workloads in a block.
 
     Attributes:
-        owner: the object that collected the data.
+        owner: the object that collected the data. Its notes in the block are the quota that each workload
+            lacks, or None for a workload that does not wait for lack of quota.
         unnoticed: the number of changes of reasons in the queue that the owner had not noticed by then.
-        passed: what each workload lacks, by ticket, for workloads that wait for lack of quota.
         parts: the bounds of these requests, possibly including workloads that are no longer in the block.
-        lacks: what each entry of the block lacks, or None if it does not wait for lack of quota.
-        whole: whether all entries wait for lack of quota.
     """
 
-    __slots__ = ("lacks", "owner", "parts", "passed", "unnoticed", "whole")
+    __slots__ = ("owner", "parts", "unnoticed")
 
-    def __init__(self, owner: object, unnoticed: int) -> None:
+    def __init__(self, owner: object, unnoticed: int, parts: Parts) -> None:
         self.owner = owner
         self.unnoticed = unnoticed
-        self.passed: dict[int, Lack] = {}
-        self.parts: Parts = {}
-        self.lacks: list[Lack | None] = []
-        self.whole = False
-
-    def take_in(self, ticket: int, lack: Lack) -> None:
-        self.passed[ticket] = lack
-        take_in(self.parts, lack)
+        self.parts = parts
 
 
 @final
@@ -222,18 +209,15 @@ class InVain:
             return self._alone(pending, head)
         block, at = ahead
         known = self._known(pending, block)
-        if block.changed:
-            self._renew(known, block)
-        places, parts = block.entries[at:], known.parts
-        if not (known.whole and self._all_lack(pending.queue, head, parts)):
-            count = self._first_in_reach(pending.queue, block.entries, known.lacks, at) - at
-            if not count:
+        parts, end, whole = known.parts, len(block.entries), all(block.notes)
+        if not (whole and self._all_lack(pending.queue, head, parts)):
+            end = self._first_in_reach(pending.queue, block, at)
+            if end == at:
                 return None
-            if known.whole and count == len(places):
-                parts = known.parts = parts_of(filter(None, known.lacks))
-            places = places[:count]
+            if whole and end == len(block.entries):
+                parts = known.parts = parts_of(block.notes)
         reserving = self._reserves[number] and any(wanting for _, wanting in parts)
-        return Run(pending, head, parts, reserves=reserving, places=places, lacks=known.passed)
+        return Run(pending, head, parts, reserves=reserving, block=block, at=at, number=end - at)
 
     def reason_changed(self, workload: Workload) -> None:
         """Updates the quota that a workload is known to lack, as its reason for waiting may have changed."""
@@ -241,16 +225,14 @@ class InVain:
         if len(pending.present) < _FEW:
             self._unnoticed[pending.queue.number] += 1
             return
-        block = pending.block_of(workload)
-        if block is None:
+        found = pending.find(workload)
+        if found is None:
             return
-        known, lack, ticket = self._known(pending, block), self._lacks.of(workload), workload.ticket
-        if lack is not None:
-            if known.passed.get(ticket) != lack:
-                known.take_in(ticket, lack)
-                block.changed = True
-        elif known.passed.pop(ticket, None) is not None:
-            block.changed = True
+        block, at = found
+        known, lack = self._known(pending, block), self._lacks.of(workload)
+        if lack is not None and lack != block.notes[at]:
+            take_in(known.parts, lack)
+        block.notes[at] = lack
 
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns a run that consists of the first head if it is futile, otherwise None."""
@@ -269,21 +251,9 @@ class InVain:
     def _known(self, pending: PendingQueue, block: Block) -> _Known:
         known, unnoticed = block.known, self._unnoticed[pending.queue.number]
         if not isinstance(known, _Known) or known.owner is not self or known.unnoticed != unnoticed:
-            known = block.known = _Known(self, unnoticed)
-            lacks = ((entry[3], self._lacks.of(entry[4])) for entry in block.entries)
-            known.passed = {ticket: lack for ticket, lack in lacks if lack is not None}
-            known.parts = parts_of(known.passed.values())
-            block.changed = True
+            block.notes = [self._lacks.of(entry[4]) for entry in block.entries]
+            known = block.known = _Known(self, unnoticed, parts_of(filter(None, block.notes)))
         return known
-
-    def _renew(self, known: _Known, block: Block) -> None:
-        """Updates what is known about a block after its entries have changed."""
-        block.changed = False
-        lacks = known.lacks = list(map(known.passed.get, map(_TICKET, block.entries)))
-        known.whole = all(lacks)
-        if len(known.passed) > 2 * MOST:  # most of these workloads are no longer in the block
-            passed = zip(map(_TICKET, block.entries), lacks, strict=True)
-            known.passed = {ticket: lack for ticket, lack in passed if lack is not None}
 
     # --- what is out of reach -----------------------------------------------------------------------------
 
@@ -293,14 +263,13 @@ class InVain:
                 return False
         return True
 
-    def _first_in_reach(
-        self, queue: ClusterQueueState, entries: list[Place], lacks: list[Lack | None], start: int
-    ) -> int:
+    def _first_in_reach(self, queue: ClusterQueueState, block: Block, start: int) -> int:
         """Returns the index of the first entry from `start` on that may not lack what it lacked before."""
         last: Lack | None = None
         short, over = 0, -1  # entries like the last one that request more than `over` of `short` lack it, too
+        entries, notes = block.entries, block.notes
         for index in range(start, len(entries)):
-            lack = lacks[index]
+            lack: Lack | None = notes[index]
             if lack is None:
                 return index
             if last is not None and lack[0] is last[0] and lack[1] is last[1] and lack[2][0][short] > over:

@@ -1,13 +1,14 @@
 """Implements a line, which orders the first workloads of all equivalence classes of a pending queue.
 
-Because lines can be long, they are divided into blocks. The data that a reader stores about the workloads of
-a block remain valid until the block changes.
+Because lines can be long, they are divided into blocks. A reader can store data about each block and each of
+its entries.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TypeAlias, final
+from collections.abc import Container
+from typing import Any, TypeAlias, final
 
 from harness_plugins.kueue.state.workload import EquivalenceClass, Workload
 
@@ -25,16 +26,16 @@ class Block:
     """Consecutive entries of a line.
 
     Attributes:
-        changed: whether entries were added or removed since the reader last set this to False.
-        known: the data that the reader stores about the entries.
+        known: the data that the reader stores about the block.
+        notes: the data that the reader stores about each entry, or None.
     """
 
-    __slots__ = ("changed", "entries", "known")
+    __slots__ = ("entries", "known", "notes")
 
     def __init__(self, entries: list[Place]) -> None:
         self.entries = entries
-        self.changed = True
         self.known: object = None
+        self.notes: list[Any] = [None] * len(entries)
 
 
 @final
@@ -44,11 +45,15 @@ class Line:
     The line has a position. All entries before the position are inadmissible. When a class becomes
     inadmissible, or all classes are requeued, the entries stay in the line and only the position moves.
 
+    Args:
+        inadmissible: the inadmissible classes.
+
     Attributes:
         scattered: whether entries after the position can also be inadmissible.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, inadmissible: Container[EquivalenceClass]) -> None:
+        self._inadmissible = inadmissible
         self._blocks = [Block([])]
         self._block = self._at = 0
         self.scattered = False
@@ -64,8 +69,8 @@ class Line:
         block = self._blocks[number]
         at = bisect_left(block.entries, entry)
         block.entries.insert(at, entry)
-        block.changed = True
-        inadmissible = entry[5].inadmissible
+        block.notes.insert(at, None)
+        inadmissible = entry[5] in self._inadmissible
         if (number, at) >= (self._block, self._at):
             self.scattered = self.scattered or inadmissible
         elif not inadmissible:
@@ -81,8 +86,7 @@ class Line:
         number = self._number(entry)
         block = self._blocks[number]
         at = bisect_left(block.entries, entry)
-        del block.entries[at]
-        block.changed = True
+        del block.entries[at], block.notes[at]
         if number == self._block and at < self._at:
             self._at -= 1
         if not block.entries and len(self._blocks) > 1:
@@ -95,10 +99,11 @@ class Line:
 
     def first(self) -> Workload | None:
         """Returns the first workload that is not inadmissible, or None if there is none."""
+        inadmissible = self._inadmissible
         while True:
             entries, at = self._blocks[self._block].entries, self._at
             while at < len(entries):
-                if not entries[at][5].inadmissible:
+                if entries[at][5] not in inadmissible:
                     self._at = at
                     return entries[at][4]
                 at += 1
@@ -111,12 +116,12 @@ class Line:
         """Returns the block of the workload that `first` has just found, and the index of its entry."""
         return self._blocks[self._block], self._at
 
-    def block_of(self, entry: Place) -> Block | None:
-        """Returns the block that contains an entry, or None if no block does."""
+    def find(self, entry: Place) -> tuple[Block, int] | None:
+        """Returns the block that contains an entry, and its index there, or None if no block does."""
         block = self._blocks[self._number(entry)]
         at = bisect_left(block.entries, entry)
         # Tickets are unique. Compiled code has no identity for tuples, so `is` would always be false there.
-        return block if at < len(block.entries) and block.entries[at][3] == entry[3] else None
+        return (block, at) if at < len(block.entries) and block.entries[at][3] == entry[3] else None
 
     def becomes_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
         """Updates the position when a class becomes inadmissible."""
@@ -148,7 +153,7 @@ class Line:
         block = self._blocks[number]
         half = len(block.entries) // 2
         self._blocks.insert(number + 1, Block(block.entries[half:]))
-        del block.entries[half:]
+        del block.entries[half:], block.notes[half:]
         if self._block > number:
             self._block += 1
         elif self._block == number and self._at >= half:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import final
 
 from harness.models.cluster import ClusterQueue
@@ -20,6 +21,8 @@ from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.line import Block, Line, Place
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import EquivalenceClass, SchedulingHash, Workload
+
+_CLASS = itemgetter(5)
 
 _Lines = dict[LocalQueueUsage | None, list[Place]]
 """A heap of workloads for each LocalQueue. An entry is stale if its workload has a different ticket."""
@@ -49,9 +52,10 @@ class PendingQueue:
         self._sticky = False
         self.present: dict[SchedulingHash, EquivalenceClass] = {}
         self._lines: dict[EquivalenceClass, _Lines] = {}
-        self._line = Line()
+        self._inadmissible_classes: set[EquivalenceClass] = set()
+        self._line = Line(self._inadmissible_classes)
         self._firsts: dict[LocalQueueUsage | None, Line] = {None: self._line}
-        self._inadmissible_classes: dict[EquivalenceClass, None] = {}
+        self._emptied: list[EquivalenceClass] = []  # inadmissible classes that lost all their workloads
         self._inadmissible: dict[Workload, None] = {}
         self._moved: set[SchedulingHash] = set()  # inadmissible classes, some of whose workloads are tried
         self._namespace_mismatch: list[Workload] = []
@@ -89,10 +93,12 @@ class PendingQueue:
         }
         self._firsts = {}
         for local_queue, line in other._firsts.items():
-            self._firsts[local_queue] = Line()
+            self._firsts[local_queue] = Line(self._inadmissible_classes)
             self._firsts[local_queue].become(line)
         self._line = self._firsts[None]
-        self._inadmissible_classes = other._inadmissible_classes.copy()
+        self._inadmissible_classes.clear()  # the classes and lines refer to this set
+        self._inadmissible_classes.update(other._inadmissible_classes)
+        self._emptied = other._emptied.copy()
         self._inadmissible = other._inadmissible.copy()
         self._moved = other._moved.copy()
         self._namespace_mismatch = other._namespace_mismatch.copy()
@@ -128,7 +134,7 @@ class PendingQueue:
             return
         firsts = self._firsts.get(local_queue)
         if firsts is None:
-            firsts = self._firsts[local_queue] = Line()
+            firsts = self._firsts[local_queue] = Line(self._inadmissible_classes)
         if former is not None:
             firsts.leave(former)
         firsts.enter(entry)
@@ -145,9 +151,8 @@ class PendingQueue:
             for entry in entries:
                 if entry[4].ticket == entry[3]:
                     self.set_inadmissible(entry[4])
-            equal.inadmissible = False
             self._moved.add(equal.scheduling_hash)
-            del self._inadmissible_classes[equal]
+            self._inadmissible_classes.remove(equal)
         self._push(workload)
         return True
 
@@ -183,7 +188,8 @@ class PendingQueue:
         scheduling_hash = _hash_of(workload)
         found = self.present.get(scheduling_hash)
         if found is None:
-            found = self.present[scheduling_hash] = EquivalenceClass(self.queue.name, scheduling_hash)
+            found = EquivalenceClass(self.queue.name, scheduling_hash, self._inadmissible_classes)
+            self.present[scheduling_hash] = found
             self._lines[found] = {}
         return found
 
@@ -191,6 +197,7 @@ class PendingQueue:
         """Removes an empty class. An inadmissible class stays, because equal workloads may still join it."""
         if equivalence_class.inadmissible:
             self._lines[equivalence_class].clear()
+            self._emptied.append(equivalence_class)
             return
         del self.present[equivalence_class.scheduling_hash], self._lines[equivalence_class]
 
@@ -266,8 +273,7 @@ class PendingQueue:
     def set_class_inadmissible(self, equivalence_class: EquivalenceClass) -> None:
         """Marks all workloads of a class as inadmissible until inadmissible workloads are requeued."""
         self._line.becomes_inadmissible(equivalence_class)
-        equivalence_class.inadmissible = True
-        self._inadmissible_classes[equivalence_class] = None
+        self._inadmissible_classes.add(equivalence_class)
 
     def ahead(self) -> tuple[Block, int] | None:
         """Returns the block and index of the first workload, or None if the order is not that of the line.
@@ -283,31 +289,28 @@ class PendingQueue:
             return self._line.ahead()
         return self._line.ahead() if preemptor.equivalence_class.inadmissible else None
 
-    def block_of(self, workload: Workload) -> Block | None:
-        """Returns the block of a workload, or None if the workload is not the first of its class."""
+    def find(self, workload: Workload) -> tuple[Block, int] | None:
+        """Returns the block and index of a workload, or None if it is not the first of its class."""
         if not workload.ticket or self._by_usage:
             return None
         entry = _first(self._lines[workload.equivalence_class], workload.local_queue)
         if entry is None or entry[4] is not workload:
             return None
-        return self._firsts[workload.local_queue].block_of(entry)
+        return self._firsts[workload.local_queue].find(entry)
 
     def set_ahead_inadmissible(self, places: Sequence[Place]) -> None:
         """Marks consecutive workloads and their classes as inadmissible, from the result of `ahead` on."""
-        for place in places:
-            place[5].inadmissible = True
-            self._inadmissible_classes[place[5]] = None
+        self._inadmissible_classes.update(map(_CLASS, places))
         self._line.pass_over(len(places))
 
     def requeue_inadmissible(self) -> None:
         """Requeues all inadmissible workloads."""
-        if self._inadmissible_classes or self._inadmissible:
-            self.requeued = True
-        for equivalence_class in self._inadmissible_classes:
-            equivalence_class.inadmissible = False
-            if not self._lines[equivalence_class]:
-                self._forget(equivalence_class)
+        self.requeued = self.requeued or self.has_inadmissible
         self._inadmissible_classes.clear()
+        for equivalence_class in self._emptied:
+            if self._lines.get(equivalence_class) == {}:
+                self._forget(equivalence_class)
+        self._emptied.clear()
         self._moved.clear()
         for line in self._firsts.values():
             line.start_over()

@@ -30,7 +30,6 @@ class SavedTree:
         self._queues = [(each.queue, each.queue.spec, each.queue.generation) for each in pending]
         self._pending: list[tuple[PendingQueue, PendingQueue]] = []
         self._holders: list[tuple[Holders, Holders]] = []
-        self._classes = [(one, one.inadmissible) for each in pending for one in each.present.values()]
         waiting: list[Workload] = []
         for each in pending:
             queue, holders = PendingQueue(each.queue), Holders(each.queue)
@@ -55,8 +54,6 @@ class SavedTree:
             pending.become(before)
         for holders, others in self._holders:
             holders.become(others)
-        for each, inadmissible in self._classes:
-            each.inadmissible = inadmissible
         for workload, equivalence_class in self._of_classes:
             workload.equivalence_class = equivalence_class
         while self._workloads:  # the state that was saved first is restored last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, final
 
@@ -63,17 +63,27 @@ class EquivalenceClass:
 
     With the SchedulingEquivalenceHashing gate, they become inadmissible together.
 
+    Args:
+        queue: the name of the ClusterQueue.
+        inadmissible: the queue's inadmissible classes.
+
     Attributes:
         key: the ClusterQueue and the hash, as a string.
-        inadmissible: whether all workloads of the class wait until quota becomes free.
     """
 
-    __slots__ = ("inadmissible", "key", "scheduling_hash")
+    __slots__ = ("_inadmissible", "key", "scheduling_hash")
 
-    def __init__(self, queue: str, scheduling_hash: SchedulingHash) -> None:
+    def __init__(
+        self, queue: str, scheduling_hash: SchedulingHash, inadmissible: Container[EquivalenceClass]
+    ) -> None:
         self.scheduling_hash = scheduling_hash
         self.key = f"{queue}{scheduling_hash}"
-        self.inadmissible = False
+        self._inadmissible = inadmissible
+
+    @property
+    def inadmissible(self) -> bool:
+        """True if all workloads of the class wait until quota becomes free."""
+        return self in self._inadmissible
 
 
 @final
