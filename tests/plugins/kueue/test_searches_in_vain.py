@@ -17,11 +17,14 @@ from harness.cluster.kinds.preemption_strategies import (
     TO_INITIAL_SHARE,
     strategies_of,
 )
+from harness_plugins.kueue.machinery import Machinery, Settings
 from harness_plugins.kueue.rules.classical import ClassicPreemption
+from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, Admitted
 from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons
+from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
 
@@ -224,6 +227,31 @@ def test_a_head_that_lacks_quota_again_after_it_fitted_is_tried_only_if_that_is_
         assert (cycle == (), len(scheduler.refused)) == (bool(returns), 1 - returns)
         assert second.told == (lacking.last, {lacking.last, FAILED_AFTER_NOMINATION}, returns + 1)
         assert pending.first() is None
+
+
+def test_a_workload_that_fails_in_two_ways_in_turn_is_assigned_once_in_each_way() -> None:
+    """It needs all 4 cores of its queue, and borrows only while another workload of the queue holds one."""
+    world, gates = cluster(kueue_queue("a", cpu=4), kueue_queue("b", cpu=4)), gates_from({})
+    machinery = Machinery(world, Settings(gates, None, {}, (), Shortcuts()))
+    cache, pending = machinery.cache, machinery.pending["a"]
+    ((job, *_),) = next(iter(Jobs().add("J", "a", 4).chunks()))
+    waiting, borrower, other = (Workload(name, name, 0, 0) for name in ("J", "borrower", "other"))
+    waiting.job, waiting.asks, waiting.cluster_queue = job, asking_of(world, gates).of(job), pending.queue
+    waiting.counts = waiting.asks.counts
+    pending.add(waiting)
+    cache.hold(borrower, cache.queues["b"], ((0, 5000),), 1, 0)
+    found = []
+    for cycle in range(4):
+        assert not list(machinery.cycle.run([waiting], cycle))
+        found.append(machinery.cycle.entries[0].assignment)
+        pending.requeue_inadmissible()
+        if cycle % 2:
+            cache.drop(other)
+        else:
+            cache.hold(other, pending.queue, ((0, 1000),), 1, 0)
+    assert [each.borrowing for each in found] == [0, 1, 0, 1]
+    assert found[2] is found[0]
+    assert found[3] is found[1]
 
 
 _STRATEGIES = ((TO_FINAL_SHARE, TO_INITIAL_SHARE), (TO_FINAL_SHARE,), (TO_INITIAL_SHARE,))

@@ -127,7 +127,8 @@ class CachedNoFits:
         self._cache = cache
         self._reasons = reasons
         self._topologies = topologies
-        self._known: Memo[str, CachedNoFit] = Memo(most=max(4096, 16 * len(pending)))
+        # The last two failures of each class. A class often fails now in one way, and now in the other.
+        self._known: Memo[str, tuple[CachedNoFit, ...]] = Memo(most=max(4096, 16 * len(pending)))
         self._by_class = gates.scheduling_equivalence_hashing
         # For each queue, whether its heads reserve quota: an ordinary head, and the preemptor.
         self._reserves = [
@@ -142,10 +143,14 @@ class CachedNoFits:
 
     def of(self, workload: Workload, version: int) -> Assignment | None:
         """Returns the failed assignment of a workload's class if it would fail in the same way now."""
-        no_fit = self._known.get(workload.equivalence_class.key)
-        if no_fit is None or not no_fit.still(self._cache, self._reasons, version):
-            return None
-        return no_fit.assignment
+        no_fit = self._still(workload, version)
+        return None if no_fit is None else no_fit.assignment
+
+    def _still(self, workload: Workload, version: int) -> CachedNoFit | None:
+        for no_fit in self._known.get(workload.equivalence_class.key, ()):
+            if no_fit.still(self._cache, self._reasons, version):
+                return no_fit
+        return None
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
         """Caches a failed assignment, unless it depends on facts that the cache does not check.
@@ -161,10 +166,12 @@ class CachedNoFits:
         if oracle.no_place is not None and not oracle.no_place.alone:
             return
         why = _why_all_fail(oracle.failed, self._reasons)
-        if why is not None:  # otherwise, an older failure is kept, because it can become valid again
-            self._known[workload.equivalence_class.key] = CachedNoFit(
+        if why is not None:
+            no_fit = CachedNoFit(
                 assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
+            key = workload.equivalence_class.key
+            self._known[key] = no_fit, *self._known.get(key, ())[:1]
 
     def futile(
         self, workload: Workload, pending: PendingQueue, version: int
@@ -176,18 +183,16 @@ class CachedNoFits:
         is the result of the method `version`.
         """
         queue = pending.queue
-        no_fit = self._known.get(workload.equivalence_class.key)
-        if no_fit is None or not self._by_class:
+        if pending.strict or not self._by_class or workload.last_assignment is not None:
+            return None
+        no_fit = self._still(workload, version)
+        if no_fit is None or no_fit.turn_matters:
             return None
         told, after = workload.told, None
         if no_fit.refusal != told.last:
             after = told.then(no_fit.refusal)
             if told.tells(after) or not str(told.last).startswith(FAILED_AFTER_NOMINATION):
                 return None
-        if pending.strict or no_fit.turn_matters or workload.last_assignment is not None:
-            return None
-        if not no_fit.still(self._cache, self._reasons, version):
-            return None
         assignment = no_fit.assignment
         reserving = assignment.mode != NO_FIT and self._reserves[queue.number][pending.preemptor is workload]
         return assignment, reserving, after

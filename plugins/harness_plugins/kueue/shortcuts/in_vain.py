@@ -11,7 +11,8 @@ again. Results are valid for one version of the tree. The requests of heads are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from operator import gt
 from typing import final
 
@@ -29,7 +30,7 @@ from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.fungibility import borrowing_first_of_all, preference_of
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
-from harness_plugins.kueue.shortcuts.lacks import Flavors, Lack, Lacks, Parts, parts_of, take_in
+from harness_plugins.kueue.shortcuts.lacks import Flavors, Kind, Lack, Lacks, Parts, parts_of, take_in
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.line import Block
@@ -245,7 +246,7 @@ class InVain:
             return None
         parts: Parts = {}
         take_in(parts, lack)
-        reserving = self._reserves[queue.number] and lack.for_want_of_candidates
+        reserving = self._reserves[queue.number] and lack.kind.for_want_of_candidates
         return Run(pending, head, parts, reserves=reserving)
 
     def _known(self, pending: PendingQueue, block: Block) -> _Known:
@@ -265,23 +266,23 @@ class InVain:
 
     def _first_in_reach(self, queue: ClusterQueueState, block: Block, start: int) -> int:
         """Returns the index of the first entry from `start` on that may not lack what it lacked before."""
-        last: Lack | None = None
-        short, over = 0, -1  # entries like the last one that request more than `over` of `short` lack it, too
-        entries, notes = block.entries, block.notes
-        for index in range(start, len(entries)):
-            lack: Lack | None = notes[index]
+        kind: Kind | None = None
+        short, over = 0, -1  # workloads of this kind that request more than `over` of `short` lack it, too
+        entries = block.entries
+        lacks: Iterator[Lack | None] = islice(block.notes, start, None)
+        for index, lack in enumerate(lacks, start):
             if lack is None:
                 return index
-            if last is not None and lack[0] is last[0] and lack[1] is last[1] and lack[2][0][short] > over:
+            if lack[0] is kind and lack[1][0][short] > over:
                 continue
-            if len(lack.flavors) != 1:
+            if len(lack.kind.flavors) != 1:
                 if not self._lacks_again(queue, entries[index][4], lack):
                     return index
                 continue
             found = self._short(queue, entries[index][4], lack)
             if found is None:
                 return index
-            last, (short, over) = lack, found
+            kind, (short, over) = lack.kind, found
         return len(entries)
 
     def _short(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> tuple[int, int] | None:
@@ -289,9 +290,10 @@ class InVain:
 
         Returns None if no amount is out of reach.
         """
-        free = self._free_of(queue, lack.flavors)[0]
-        reaches = lack.for_want_of_candidates and self._may_preempt[queue.number]
-        for at, (cell, amount) in enumerate(zip(lack.flavors[0], lack.amounts[0], strict=True)):
+        flavors, wanting = lack.kind
+        free = self._free_of(queue, flavors)[0]
+        reaches = wanting and self._may_preempt[queue.number]
+        for at, (cell, amount) in enumerate(zip(flavors[0], lack.amounts[0], strict=True)):
             if amount > free[at]:
                 if not reaches:
                     return at, free[at]
@@ -301,7 +303,7 @@ class InVain:
         return None
 
     def _lacks_again(self, queue: ClusterQueueState, first: Workload, lack: Lack) -> bool:
-        flavors, wanting, amounts = lack
+        (flavors, wanting), amounts = lack
         return self._out_of_reach(queue, first, flavors, amounts, wanting=wanting)
 
     def _out_of_reach(

@@ -21,17 +21,26 @@ Flavors: TypeAlias = tuple[tuple[int, ...], ...]
 """The flavor-resources that a workload needs from each flavor. One of the flavors is enough."""
 
 
-class Lack(NamedTuple):
-    """The flavor-resources that a futile head (see `in_vain`) lacks. It lacks at least one in every flavor.
+class Kind(NamedTuple):
+    """Why a head is futile, apart from its requests. Equal kinds of one queue are the same object.
 
     Attributes:
         flavors: the flavors that the head could use.
         for_want_of_candidates: True if the head lacks preemption candidates, False if it lacks quota.
-        amounts: the requests of the head for each flavor.
     """
 
     flavors: Flavors
     for_want_of_candidates: bool
+
+
+class Lack(NamedTuple):
+    """The flavor-resources that a futile head (see `in_vain`) lacks. It lacks at least one in every flavor.
+
+    Attributes:
+        amounts: the requests of the head for each flavor.
+    """
+
+    kind: Kind
     amounts: tuple[tuple[int, ...], ...]
 
 
@@ -49,8 +58,8 @@ class Bounds:
             self.most = [list(map(max, *each)) for each in by_flavor]
 
 
-Parts: TypeAlias = dict[tuple[Flavors, bool], Bounds]
-"""The bounds, by flavors and reason."""
+Parts: TypeAlias = dict[Kind, Bounds]
+"""The bounds of heads of each kind."""
 
 
 @final
@@ -61,7 +70,7 @@ class Lacks:
         self._tree = tree
         self._offers = offers
         self._fair = fair
-        self._flavors: dict[Flavors, Flavors] = {}  # one object for equal flavors
+        self._kinds: dict[Kind, Kind] = {}  # one object for equal kinds
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
 
     def of(self, workload: Workload) -> Lack | None:
@@ -76,8 +85,7 @@ class Lacks:
         if key not in self._known:
             lack = self._lack_of(workload, wanting=wanting)
             if lack is not None:
-                flavors = self._flavors.setdefault(lack.flavors, lack.flavors)
-                lack = lack._replace(flavors=flavors)
+                lack = Lack(self._kinds.setdefault(lack.kind, lack.kind), lack.amounts)
             self._known[key] = lack
         return self._known[key]
 
@@ -109,30 +117,25 @@ class Lacks:
 
 def parts_of(lacks: Iterable[Lack]) -> Parts:
     """Returns the bounds of the requests of several heads."""
-    several: dict[tuple[Flavors, bool], list[Sequence[Sequence[int]]]] = {}
-    last: Lack | None = None
-    for lack in lacks:
-        if last is None or lack.flavors is not last.flavors or lack[1] is not last[1]:
-            same = several.setdefault(lack[:2], [])
-            last = lack
-        same.append(lack.amounts)
+    several: dict[Kind, list[Sequence[Sequence[int]]]] = {}
+    last: Kind | None = None
+    for kind, amounts in lacks:
+        if kind is not last:
+            same, last = several.setdefault(kind, []), kind
+        same.append(amounts)
     return {key: Bounds(amounts) for key, amounts in several.items()}
 
 
 def take_in(parts: Parts, lack: Lack) -> None:
     """Widens bounds to include one more head."""
-    key = lack.flavors, lack.for_want_of_candidates
-    bounds = parts.get(key)
+    bounds = parts.get(lack.kind)
     amounts = [lack.amounts] if bounds is None else [bounds.least, bounds.most, lack.amounts]
-    parts[key] = Bounds(amounts)
+    parts[lack.kind] = Bounds(amounts)
 
 
 def _lack_from(flavors: Sequence[Sequence[tuple[int, int]]], *, wanting: bool) -> Lack:
-    return Lack(
-        tuple(tuple(cell for cell, _ in amounts) for amounts in flavors),
-        wanting,
-        tuple(tuple(amount for _, amount in amounts) for amounts in flavors),
-    )
+    cells = tuple(tuple(cell for cell, _ in amounts) for amounts in flavors)
+    return Lack(Kind(cells, wanting), tuple(tuple(amount for _, amount in amounts) for amounts in flavors))
 
 
 def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Amounts] | None:
