@@ -121,6 +121,17 @@ def _no_record() -> None:
     RecordedOracle.targets = again  # type: ignore[method-assign, assignment]
 
 
+def _no_branches() -> None:
+    """Makes reasons look again at the quota that preemption could free in the branch of a queue."""
+    still = no_targets.FairReasons.still_no_targets
+
+    def again(self: no_targets.FairReasons, why: no_targets.NoTargets) -> bool:
+        why.version = -1
+        return still(self, why)
+
+    no_targets.FairReasons.still_no_targets = again  # type: ignore[method-assign]
+
+
 def _no_shapes() -> None:
     """Makes the scheduler evaluate each pod on all nodes."""
     shape_nodes = Scheduling.shape_nodes
@@ -153,6 +164,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "InVain": lambda: _answers(InVain, None, "run", "reason_changed"),
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": lambda: _forgets(no_targets.FairReasons, "_known"),
+    "Reasons, within a branch": _no_branches,
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
     "KeptNominations": lambda: _forgets(KeptNominations, "_known"),

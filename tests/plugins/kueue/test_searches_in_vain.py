@@ -113,6 +113,16 @@ def test_own_candidates_that_are_enough_are_no_reason() -> None:
     assert world.reasons.no_targets(world.incoming("a", cpu=3)) is not None
 
 
+def test_what_others_of_the_cohort_give_up_depends_on_which_own_candidates_are_gone() -> None:
+    """A would have 3 of 5 cores without a1, and b would first give up b1. With a1 there, b2 goes instead."""
+    queues = queue("a", 0, "left"), queue("b", 0, "left"), queue("lender", 5)
+    world = Cohorts(cohort("left", "all"), *queues)
+    world.hold("a", "a1", priority=-1).hold("b", "b1").hold("b", "b2", cpu=3)
+    three = world.incoming("a", cpu=3)
+    assert world.reasons.no_targets(three) is None
+    assert [target.workload.name for target in world.search.find_targets(three)] == ["b2"]
+
+
 def test_what_a_cohort_gives_up_is_not_known() -> None:
     """It depends on how its queues share; where none has enough of a share it gives nothing."""
     world = Cohorts(queue("a"), cohort("left", "all"), queue("b", 0, "left"), queue("lender", 10))

@@ -182,7 +182,10 @@ class InVain:
             and not reasons.crashes(each.queue)
             for each in pending
         ]
-        self._may_preempt = [_preempts(each.queue) for each in pending]
+        self._may_preempt = [
+            each.queue.reclaims or each.queue.spec.preemption.within_cluster_queue != "Never"
+            for each in pending
+        ]
         self._room = [_Room(-1) for _ in pending]
         self._unnoticed = [0] * len(pending)
 
@@ -354,9 +357,3 @@ class InVain:
             found = [[max(0, available(node, cell)) for cell in cells] for cells in flavors]
             room.free[flavors] = found
         return found
-
-
-def _preempts(queue: ClusterQueueState) -> bool:
-    preemption = queue.spec.preemption
-    reclaims = queue.path and preemption.reclaim_within_cohort != "Never"
-    return bool(reclaims) or preemption.within_cluster_queue != "Never"

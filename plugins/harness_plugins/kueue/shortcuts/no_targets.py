@@ -12,8 +12,9 @@ its own candidates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple, TypeAlias, final
+import math
+from collections.abc import Collection, Sequence
+from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.candidates import candidates_in_order, has_candidate
@@ -24,23 +25,34 @@ from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by, may_borrow
 from harness_plugins.kueue.shortcuts.refused_sides import keeping
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, total
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
+_ABOVE_ALL: Share = (True, math.inf)
+"""A share to which no other queue gives up anything."""
 
-class NoTargets(NamedTuple):
+
+@final
+class NoTargets:
     """The reason why a search fails: the queue's own state, or the small quota that other queues give up.
 
     Attributes:
         incoming: the workload for which other queues give up too little, or None if other queues do not
             matter.
         own: the usage of the queue's own candidates.
+        version: the version of the queue's branch for which `within` holds.
+        within: the result of `FairReasons._within_branch`.
     """
 
-    incoming: Incoming | None = None
-    own: Sequence[Amounts] = ()
+    __slots__ = ("incoming", "own", "version", "within")
+
+    def __init__(self, incoming: Incoming | None = None, own: Sequence[Amounts] = ()) -> None:
+        self.incoming = incoming
+        self.own = own
+        self.version = -1
+        self.within: tuple[Share, Sequence[Amounts]] = _ABOVE_ALL, ()
 
 
 _OWN_STATE = NoTargets()
@@ -66,9 +78,8 @@ class ClassicReasons:
         The reason is that other queues do not matter and the queue itself has no candidate. Call this method
         only for queues with known reasons.
         """
-        preemption = incoming.queue.spec.preemption
-        reclaims = preemption.reclaim_within_cohort != "Never" and incoming.queue.path
-        if reclaims and (may_borrow(incoming.queue.spec) or not over_nominal(self._cache.tree, incoming)):
+        queue = incoming.queue
+        if queue.reclaims and (may_borrow(queue.spec) or not over_nominal(self._cache.tree, incoming)):
             return None
         return None if has_own_candidate(self._cache, incoming) else _OWN_STATE
 
@@ -93,7 +104,7 @@ class ClassicReasons:
         held = total(own, cell) if own else 0
         if own and amount <= free + held:
             return True
-        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+        if not queue.reclaims:
             return False
         if may_borrow(queue.spec):
             return True
@@ -138,29 +149,36 @@ class FairReasons:
         """Returns `NoTargets` if other queues and the queue's own candidates would give up too little."""
         queue = incoming.queue
         own = own_usages(self._cache, queue, incoming.workload, incoming.mask)
-        reclaims = queue.path and queue.spec.preemption.reclaim_within_cohort != "Never"
-        if not (reclaims or own):
+        if not (queue.reclaims or own):
             return _OWN_STATE
-        if reclaims and self._takes_back(incoming):
+        if queue.reclaims and self._takes_back(incoming):
             return None
         why = NoTargets(incoming, own)
         return why if self.still_no_targets(why) else None
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True if other queues still give up too little."""
-        return why.incoming is None or self._all_is_too_little(why.own, why.incoming, exact=True)
+        incoming, exact = why.incoming, not why.own
+        if incoming is None:
+            return True
+        version = self._cache.version[incoming.queue.branch]
+        if version != why.version:
+            why.within = self._within_branch(incoming, why.own, exact=exact)
+            why.version = version
+        return self._all_is_too_little(incoming, *why.within, exact=exact)
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if a search might free enough quota, or if shares need not be compared."""
         own = own_usages(self._cache, queue, first)
         if own and amount <= free + total(own, cell):
             return True
-        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
+        if not queue.reclaims:
             return False
         if not self._cache.tree.borrows(queue.node, cell, amount):
             return True
         incoming = Incoming(first, ((cell, amount),), (cell,))
-        return not self._all_is_too_little(own, incoming, exact=False)
+        within = self._within_branch(incoming, own, exact=False)
+        return not self._all_is_too_little(incoming, *within, exact=False)
 
     def crashes(self, queue: ClusterQueueState) -> bool:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
@@ -178,7 +196,8 @@ class FairReasons:
         # The share of a cohort in between may have changed, although the cohort is not in `touched`.
         if any(tree.root[node] == queue.root != tree.parent[node] for node in touched):
             return False
-        return self._all_is_too_little((), incoming, exact=True, touched=touched)
+        within = self._within_branch(incoming, (), exact=True)
+        return self._all_is_too_little(incoming, *within, exact=True, touched=touched)
 
     def _takes_back(self, incoming: Incoming) -> bool:
         tree, node = self._cache.tree, incoming.queue.node
@@ -189,73 +208,99 @@ class FairReasons:
 
     def _all_is_too_little(
         self,
-        own: Sequence[Amounts],
         incoming: Incoming,
+        share: Share,
+        within: Sequence[Amounts],
         *,
         exact: bool,
         touched: Collection[int] | None = None,
     ) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
-        At each cohort above the queue, from the bottom up, one branch contains the queue. Preemption can free
-        at most the whole usage of the branch's siblings. It frees nothing of a sibling with a smaller share
-        than the queue's branch, after all earlier candidates are removed.
-
-        Without own candidates, the queue keeps its share. If `exact` is True, this share decides what each
-        queue right below the same cohort gives up.
+        `share` and `within` are the result of `_within_branch` for the same `exact`.
 
         Within a cycle, `touched` has the nodes of the queues with reservations or victims. Rankings and kept
         results do not hold for these queues.
         """
+        queue = incoming.queue
+        ranked = self._ranking.of(queue.root, keeps=touched is None)
+        given = self._beside(incoming, queue.branch, ranked, share, exact=exact, touched=touched)
+        if given is None:
+            return False
+        freed = [*within, *[usage for _, usage in given]]
+        return not freed or self._lacks(incoming, freed)
+
+    def _within_branch(
+        self, incoming: Incoming, own: Sequence[Amounts], *, exact: bool
+    ) -> tuple[Share, Sequence[Amounts]]:
+        """Returns the most that preemption could free in the queue's branch.
+
+        Also returns the share that this branch would have if it gave up all of this. The result is valid for
+        one version of the branch.
+
+        At each cohort above the queue, from the bottom up, one side contains the queue. Preemption can free
+        at most the whole usage of its siblings. It frees nothing of a sibling with a smaller share than this
+        side, after all earlier candidates are removed.
+
+        Without own candidates, the queue keeps its share. If `exact` is True, there are none, and this share
+        decides what each queue right below the same cohort gives up.
+        """
         queue, tree = incoming.queue, self._cache.tree
-        if not queue.path or queue.spec.preemption.reclaim_within_cohort == "Never":
-            return not own or self._lacks(incoming, own)
+        if not queue.reclaims:
+            return _ABOVE_ALL, own
         # The rankings must be read before the trial, because they must not include the usage of the trial.
-        keeps = touched is None
-        sides = [(side, self._ranking.of(cohort, keeps=keeps)) for cohort, side in queue.below.items()]
+        sides = [(queue.below[cohort], self._ranking.of(cohort)) for cohort in queue.path[:-1]]
         tree.charge(queue.node, incoming.requests)
-        gone, refunded, known = [(queue.node, usage) for usage in own], 0, True
+        gone = [(queue.node, usage) for usage in own]
+        for node, usage in gone:
+            tree.refund(node, usage)
         for side, ranked in sides:
-            for node, usage in gone[refunded:]:
+            given = self._beside(incoming, side, ranked, self._shares.of(side)[1], exact=exact) or []
+            for node, usage in given:
                 tree.refund(node, usage)
-            refunded = len(gone)
-            mine = self._shares.of(side)[1]
-            keeps_share = exact and side == queue.node and not own
-            for node in self._beside(side, ranked, mine, touched or (), equal=keeps_share):
-                given = None
-                if keeps_share:
-                    as_known = touched is None or node not in touched
-                    given = self._freeable(incoming, mine, self._cache.at[node], keeps=as_known)
-                known = known and (keeps or given is not None)  # the usage includes reservations
-                gone.append((node, self._used(node) if given is None else given))
-        for node, usage in reversed(gone[:refunded]):
+            gone += given
+        share = self._shares.of(queue.branch)[1]
+        for node, usage in reversed(gone):
             tree.charge(node, usage)
         tree.refund(queue.node, incoming.requests)
-        freed = [usage for _, usage in gone if usage]
-        return known and (not freed or self._lacks(incoming, freed))
+        return share, [usage for _, usage in gone]
 
     def _beside(
         self,
+        incoming: Incoming,
         side: int,
         ranked: Sequence[tuple[Share, int]],
         mine: Share,
-        touched: Collection[int],
         *,
-        equal: bool,
-    ) -> list[int]:
+        exact: bool,
+        touched: Collection[int] | None = None,
+    ) -> list[tuple[int, Amounts]] | None:
         """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`.
 
-        `equal` says whether to return all siblings with the same share.
+        Each sibling comes with the most that it may lose. Within a cycle, the result is None if this is not
+        known of a sibling, because its usage includes reservations.
         """
-        found = [node for _, node in ranked if node in touched and node != side] if touched else []
+        keeps_share = exact and side == incoming.queue.node
+        changed = touched or ()
+        found = [node for _, node in ranked if node in changed and node != side] if changed else []
         for theirs, node in reversed(ranked):
             if theirs < mine:
                 break
-            if node == side or node in touched:
+            if node == side or node in changed:
                 continue
-            if equal or theirs > mine or self._may_keep_its_share(node, mine):
+            if keeps_share or theirs > mine or self._may_keep_its_share(node, mine):
                 found.append(node)
-        return found
+        given: list[tuple[int, Amounts]] = []
+        for node in found:
+            usage = None
+            if keeps_share:
+                usage = self._freeable(incoming, mine, self._cache.at[node], keeps=node not in changed)
+            if usage is None and touched is not None:
+                return None
+            usage = self._used(node) if usage is None else usage
+            if usage:
+                given.append((node, usage))
+        return given
 
     def _used(self, node: int) -> Amounts:
         width = self._cache.tree.width
@@ -387,8 +432,3 @@ def _at_any_age(queue: ClusterQueueState, preemptor: Workload) -> Allowed | None
     """
     allowed = allowed_by(queue.spec.preemption.within_cluster_queue, preemptor)
     return allowed if allowed is None or allowed.newer_than is None else Allowed(allowed.below)
-
-
-def total(usages: Iterable[Amounts], cell: int) -> int:
-    """Returns the total quantity of a flavor-resource in these usages."""
-    return sum(amount for usage in usages for taken, amount in usage if taken == cell)

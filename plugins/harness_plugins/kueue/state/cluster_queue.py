@@ -18,6 +18,9 @@ class ClusterQueueState:
         above: the cohort of the queue, or its own node if it has no cohort.
         below: for each cohort in `path`, the child of the cohort that contains the queue or is the queue
             itself.
+        branch: the child of the root that contains the queue or is the queue itself. Without a cohort, it is
+            the queue's own node.
+        reclaims: whether the queue may preempt workloads of other queues.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.
@@ -30,6 +33,8 @@ class ClusterQueueState:
     above: int
     below: dict[int, int]
     root: int
+    branch: int
+    reclaims: bool
     usable: bool
 
     def __init__(self, name: str) -> None:
@@ -45,6 +50,8 @@ class ClusterQueueState:
         self.above = path[0] if path else node
         self.below = dict(zip(path, (node, *path), strict=False))
         self.root = path[-1] if path else node
+        self.branch = (node, *path)[-2] if path else node
+        self.reclaims = bool(path) and spec.preemption.reclaim_within_cohort != "Never"
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
