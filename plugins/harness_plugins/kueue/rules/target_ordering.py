@@ -5,7 +5,7 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import TypeAlias, final
 
@@ -55,7 +55,7 @@ class TargetClusterQueueOrdering:
         self._head = head
         self._leaves_out = leaves_out
         # For each cohort that was reached, the shares of the queues and cohorts right below it that are left.
-        self._left: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, Share]]] = {}
+        self._left: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, tuple[Share, str]]]] = {}
         self._last: ClusterQueueState | None = None
 
     def next(self) -> ClusterQueueState | None:
@@ -66,9 +66,9 @@ class TargetClusterQueueOrdering:
         """
         last = self._last
         if last is not None:  # only the shares of this queue and of the cohorts above it may have changed
-            self._look_at(last, self._left[last.above][0])
+            self._look_at([last], self._left[last.above][0])
             for cohort, above in pairwise(last.path):
-                self._look_at_cohort(cohort, self._left[above][1])
+                self._look_at_cohorts([cohort], self._left[above][1])
         self._last = self._first_below(self._own.root)
         return self._last
 
@@ -77,17 +77,15 @@ class TargetClusterQueueOrdering:
         left = self._left.get(cohort)
         if left is None:
             left = self._left[cohort] = {}, {}
-            for queue in self._queues(cohort):
-                self._look_at(queue, left[0])
-            for below in self._cohorts[cohort]:
-                self._look_at_cohort(below, left[1])
+            self._look_at(self._queues(cohort), left[0])
+            self._look_at_cohorts(self._cohorts[cohort], left[1])
         queues, cohorts = left
         while True:
             first = self._first_of(queues)
             if not cohorts:
                 return first
-            below = max(cohorts, key=lambda each: (cohorts[each], self._names[each]))
-            if first is not None and queues[first] > cohorts[below]:
+            below = max(cohorts, key=cohorts.__getitem__)
+            if first is not None and queues[first] > cohorts[below][0]:
                 return first
             found = None if self._is_left_out(cohort, below) else self._first_below(below)
             if found is not None:
@@ -118,16 +116,20 @@ class TargetClusterQueueOrdering:
         other_side = cohort in own and own[cohort] != below
         return other_side and below not in self._left and self._leaves_out(below)
 
-    def _look_at(self, queue: ClusterQueueState, left: dict[ClusterQueueState, Share]) -> None:
-        borrowing, share = self._shares.of(queue.node)
-        if borrowing or queue is self._own:
-            left[queue] = share
-        else:
-            left.pop(queue, None)
+    def _look_at(self, queues: Iterable[ClusterQueueState], left: dict[ClusterQueueState, Share]) -> None:
+        of, own = self._shares.of, self._own
+        for queue in queues:
+            borrowing, share = of(queue.node)
+            if borrowing or queue is own:
+                left[queue] = share
+            else:
+                left.pop(queue, None)
 
-    def _look_at_cohort(self, cohort: int, left: dict[int, Share]) -> None:
-        borrowing, share = self._shares.of(cohort)
-        if borrowing or cohort in self._own.path:
-            left[cohort] = share
-        else:
-            left.pop(cohort, None)
+    def _look_at_cohorts(self, cohorts: Iterable[int], left: dict[int, tuple[Share, str]]) -> None:
+        of, names, path = self._shares.of, self._names, self._own.path
+        for cohort in cohorts:
+            borrowing, share = of(cohort)
+            if borrowing or cohort in path:
+                left[cohort] = share, names[cohort]
+            else:
+                left.pop(cohort, None)

@@ -137,8 +137,12 @@ class CachedNoFits:
         ]
 
     def version(self, queue: ClusterQueueState) -> int:
-        """Returns the version of a queue's tree, plus the version of the topologies if there are any."""
-        version = self._cache.version[queue.root]
+        """Returns the version of a queue's tree, plus the version of the topologies if there are any.
+
+        Evictions do not change the version if the order of candidates stays the same. No search fails because
+        of such evictions.
+        """
+        version = self._cache.unmarked_version[queue.root]
         return version if self._topologies is None else version + self._topologies.version
 
     def of(self, workload: Workload, version: int) -> Assignment | None:

@@ -95,7 +95,8 @@ class KeptNominations(Nominator):
         no_fit = None if tried else self._no_fits.of(workload, version)
         if no_fit is not None:
             return no_fit
-        question = workload, workload.counts, tried, version, (), ()
+        versions = version, self._cache.version[workload.cluster_queue.root]
+        question = workload, workload.counts, tried, versions, (), ()
         known = self._known.get(question)
         if known is not None:
             return known
@@ -121,8 +122,9 @@ class KeptNominations(Nominator):
             self.remember(workload, first, snapshot.cycle)
             return first
         queue = workload.cluster_queue
-        version, gone = self._no_fits.version(queue), tuple(snapshot.gone(queue.root))
-        question = workload, workload.counts, first.chosen, version, tuple(snapshot.reserved), gone
+        versions = self._no_fits.version(queue), self._cache.version[queue.root]
+        gone = tuple(snapshot.gone(queue.root))
+        question = workload, workload.counts, first.chosen, versions, tuple(snapshot.reserved), gone
         known = self._known.get(question)
         if known is not None:
             self.remember(workload, known, snapshot.cycle)

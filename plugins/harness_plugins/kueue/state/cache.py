@@ -33,6 +33,8 @@ class Cache:
             below its own node.
         height: for each node, the number of levels of usable nodes below it.
         version: for each node, how often the workloads that hold quota at it or below it have changed.
+        unmarked_version: like `version` of a root node, but evictions that keep the order of the queue's
+            candidates do not count.
         changed: the queues, by node, that have changed since a reader last cleared this mapping. A queue has
             changed if it is new or its workloads have changed.
     """
@@ -71,6 +73,7 @@ class Cache:
                 above = tree.parent[node]
                 self.height[above] = max(self.height[above], self.height[node] + 1)
         self.version: list[int] = [0] * len(tree.names)
+        self.unmarked_version: list[int] = [0] * len(tree.names)
         self.changed: dict[int, ClusterQueueState] = {queue.node: queue for queue in self.queues.values()}
         if before is not None:
             self._take_over(before)
@@ -156,12 +159,15 @@ class Cache:
 
     def evict(self, workload: Workload) -> None:
         """Marks a workload as evicted. The workload still holds its quota."""
-        holders = self.holders[workload.cluster_queue.node]
+        queue = workload.cluster_queue
+        holders = self.holders[queue.node]
+        stays = workload in holders.workloads[holders.evicted : holders.evicted + 1]
         holders.remove_holder(workload)
         workload.spared = False
         workload.evicted = True
         holders.add_holder(workload)
-        self._changed(workload.cluster_queue)
+        stays = stays and holders.workloads[holders.evicted - 1] is workload and not queue.spec.by_usage
+        self._changed(queue, stays=stays)
 
     def spare(self, workload: Workload, *, spared: bool) -> None:
         """Excludes a workload from the preemption candidates, or includes it again."""
@@ -180,14 +186,19 @@ class Cache:
             for workload in holders.spared
         )
 
-    def reorder(self, queue: ClusterQueueState) -> None:
-        """Records that the candidates of a queue have a new order, although the workloads are the same."""
+    def reorder(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
+        """Records that the candidates of a queue have a new order, although the workloads are the same.
+
+        `stays` is True if only their marks have changed, and not their order.
+        """
         version = self.version
         version[queue.node] += 1
         for cohort in queue.path:
             version[cohort] += 1
+        if not stays:
+            self.unmarked_version[queue.root] += 1
 
-    def _changed(self, queue: ClusterQueueState) -> None:
+    def _changed(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
         queue.generation += 1
-        self.reorder(queue)
+        self.reorder(queue, stays=stays)
         self.changed[queue.node] = queue
