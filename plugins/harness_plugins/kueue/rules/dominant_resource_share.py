@@ -39,8 +39,8 @@ class Shares:
         self._counts_unlendable = counts_unlendable
         self._weights = weights
         lendable: dict[int, dict[str, float]] = {}
-        # For each resource: the lendable quota, and the places of the node's flavors in `QuotaTree.usage`.
-        self._columns: list[list[tuple[float, list[int]]]] = []
+        # For each resource: the lendable quota, its first cell, and the cells of its other flavors.
+        self._columns: list[list[tuple[float, int, list[int]]]] = []
         for node, parent in enumerate(tree.parent):
             by_resource: dict[str, list[int]] = {}
             if parent != NO_PARENT:
@@ -49,7 +49,9 @@ class Shares:
                 for cell in tree.declared[node]:
                     resource = tree.flavor_resources[cell].resource
                     by_resource.setdefault(resource, []).append(node * tree.width + cell)
-            self._columns.append([(lendable[parent][name], cells) for name, cells in by_resource.items()])
+            self._columns.append(
+                [(lendable[parent][name], cells[0], cells[1:]) for name, cells in by_resource.items()]
+            )
 
     def of(self, node: int) -> tuple[bool, Share]:
         """Returns True if a ClusterQueue or Cohort exceeds its own quota of any resource, and its share.
@@ -58,13 +60,7 @@ class Shares:
         exceeds its quota of a resource that nothing in its tree can lend. Such a resource adds 0 to its
         share.
         """
-        ratio = self._ratio(node)
-        if ratio <= 0.0:
-            return ratio == 0.0 and self._counts_unlendable, NOTHING
-        weight = self._weights[node]
-        if weight == 0.0:
-            return True, (True, ratio)
-        return True, (False, ratio / weight)
+        return self.weighted(node, self.parts(node))
 
     def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
         """Returns the share that a ClusterQueue or Cohort would have if it used more (or less).
@@ -86,21 +82,43 @@ class Shares:
 
     def ratio(self, node: int) -> float:
         """Returns the share of a ClusterQueue or Cohort before weighting, in 1/1000 of the lendable quota."""
-        return max(0.0, self._ratio(node))
+        return max(0.0, max(self.parts(node), default=0.0))
 
-    def _ratio(self, node: int) -> float:
-        """Returns how far a tree node exceeds its own quota of the resource for which this is the most.
+    def resources(self, node: int) -> list[list[int]]:
+        """Returns the flavor-resources for which a tree node has quota, grouped by resource."""
+        first = node * self._tree.width
+        return [[at - first for at in (cell, *others)] for _, cell, others in self._columns[node]]
 
-        The unit is 1/1000 of the lendable quota. The value of a resource is -1 if the node does not exceed
-        its own quota, and 0 if it does but no quota can be lent.
+    def parts(self, node: int) -> list[float]:
+        """Returns, for each resource, how far a tree node exceeds its own quota. See `part`."""
+        return [self.part(node, place) for place in range(len(self._columns[node]))]
+
+    def part(self, node: int, place: int) -> float:
+        """Returns how far a tree node exceeds its own quota of a resource, in 1/1000 of the lendable quota.
+
+        The result is -1 if the node does not exceed its own quota. It is 0 if no quota can be lent.
         """
         usage, subtree = self._tree.usage, self._tree.subtree
-        found = -1.0
-        for lendable, cells in self._columns[node]:
-            over = sum([usage[at] - subtree[at] for at in cells if usage[at] > subtree[at]])
-            if over:
-                found = max(found, over * 1000.0 / lendable if lendable > 0.0 else 0.0)
-        return found
+        lendable, cell, others = self._columns[node][place]
+        over = usage[cell] - subtree[cell]
+        if over < 0:
+            over = 0
+        for at in others:
+            if usage[at] > subtree[at]:
+                over += usage[at] - subtree[at]
+        if not over:
+            return -1.0
+        return over * 1000.0 / lendable if lendable > 0.0 else 0.0
+
+    def weighted(self, node: int, parts: Sequence[float]) -> tuple[bool, Share]:
+        """Returns the result of `of` for a tree node whose `parts` are already known."""
+        ratio = max(parts, default=-1.0)
+        if ratio <= 0.0:
+            return ratio == 0.0 and self._counts_unlendable, NOTHING
+        weight = self._weights[node]
+        if weight == 0.0:
+            return True, (True, ratio)
+        return True, (False, ratio / weight)
 
 
 def published(share: Share) -> int:

@@ -84,8 +84,8 @@ class FairSharing:
             self.crashed(incoming.workload)
         tree.refund(own.node, incoming.requests)
         if done:
-            fill_back(tree, incoming, search.targets, borrowing=True)
-        restore(tree, search.targets)
+            fill_back(tree, incoming, search.targets, borrowing=True, cells=search.cells)
+        restore(tree, search.targets, search.cells)
         return search.targets if done else []
 
     def takes_back(self, incoming: Incoming) -> bool:
@@ -124,7 +124,7 @@ class FairSharing:
         cache.tree.refund(own.node, incoming.requests)
         taken = tuple(target.workload for target in search.targets)
         compared = None if takes_back else self._compared(incoming, others, reclaim, taken)
-        restore(cache.tree, search.targets)
+        restore(cache.tree, search.targets, search.cells)
         return Obstacle(BY_SHARES if compared else TOO_LITTLE, compared=compared, taken=taken)
 
     def _compared(
