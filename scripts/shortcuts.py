@@ -44,6 +44,7 @@ from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
+from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
 _EVERYTHING = "all shortcuts"
@@ -167,6 +168,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "Reasons, within a branch": _no_branches,
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
+    "ShareRanking": lambda: _forgets(ShareRanking, "_known"),
     "KeptNominations": lambda: _forgets(KeptNominations, "_known"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
     "Bystanders": _no_bystanders,
