@@ -191,6 +191,16 @@ def cohorts(cluster: Cluster) -> dict[str, dict[str, Any]]:
     }
 
 
+def highest_cohort(cohorts: Mapping[str, Mapping[str, Any]], cohort: str) -> str:
+    """Returns the highest cohort in the tree of a cohort. `cohorts` is stored in `run.json`.
+
+    A cohort that is not stored there, such as "", is returned as it is.
+    """
+    while cohort in cohorts and cohorts[cohort]["cohort"]:
+        cohort = cohorts[cohort]["cohort"]
+    return cohort
+
+
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
     flavors = (flavor.resources for group in groups for flavor in group.flavors)
     return summed((resource, quota.nominal) for quotas in flavors for resource, quota in quotas.items())

@@ -14,6 +14,7 @@ from harness.analysis.explanation.vocabulary import Units
 from harness.runs.epochs import number_at
 from harness.runs.folder import reading
 from harness.runs.run import Run
+from harness.runs.tenants import highest_cohort
 
 _MOST = 3  # the maximum number of queues to name
 
@@ -115,10 +116,7 @@ def _roots(cluster: Mapping[str, Any]) -> dict[str, str]:
     cohorts, found = cluster.get("cohorts", {}), {}  # runs before schema 3 have no cohorts and no limits
     for name, facts in cluster["queues"].items():
         if "limits" in facts:  # only a ClusterQueue has limits
-            cohort = facts["cohort"]
-            while cohort in cohorts and cohorts[cohort]["cohort"]:
-                cohort = cohorts[cohort]["cohort"]
-            found[name] = cohort or f"queue {name}"
+            found[name] = highest_cohort(cohorts, facts["cohort"]) or f"queue {name}"
     return found
 
 

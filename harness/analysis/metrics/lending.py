@@ -17,6 +17,7 @@ from harness.analysis.metrics.pieces import Piece
 from harness.base.arrays import Bools, Floats, Groups, Ints, Numbers, firsts, next_of, quotients
 from harness.base.units import INT64_MAX
 from harness.runs.run import Run
+from harness.runs.tenants import highest_cohort
 
 _HALF = 32  # The number of bits in each half of a quantity.
 
@@ -63,11 +64,6 @@ def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
     cohorts = cluster["cohorts"]
     found: dict[tuple[str, str], Pool] = {}
 
-    def top_of(cohort: str) -> tuple[str, str]:
-        while cohorts[cohort]["cohort"]:
-            cohort = cohorts[cohort]["cohort"]
-        return "cohort", cohort
-
     for name, quota in cluster["queues"].items():
         own = _own(quota, cell)
         if own is None:
@@ -76,12 +72,12 @@ def pools(cluster: Mapping[str, Any], cell: Cell) -> list[Pool]:
         if "limits" not in quota:
             tree = ("elastic", "")
         elif quota["cohort"]:
-            tree = top_of(quota["cohort"])
+            tree = ("cohort", highest_cohort(cohorts, quota["cohort"]))
         pool = found.setdefault(tree, Pool(0, {}, {}, elastic="limits" not in quota))
         pool.nominal[name], kept = own
         pool.lendable[name] = pool.nominal[name] - kept
     for name, cohort in cohorts.items():
-        tree, own = top_of(name), _own(cohort, cell)
+        tree, own = ("cohort", highest_cohort(cohorts, name)), _own(cohort, cell)
         if own is not None and tree in found:
             found[tree] = found[tree]._replace(own=found[tree].own + own[0])
     return list(found.values())
