@@ -18,7 +18,7 @@ from harness.policy import ENDLESS
 from harness_plugins.backfill.jobs import Entry
 from harness_plugins.backfill.node_plan import NodePlan
 from harness_plugins.backfill.outlook import Outlook
-from harness_plugins.backfill.snapshot import Places, Snapshot
+from harness_plugins.backfill.snapshot import Lack, Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
 """The reason code for a job that would still run when nodes are removed or shrink, as in Slurm."""
@@ -34,14 +34,16 @@ class NodeRequest:
         job: one of these jobs.
         home: always 0, because all nodes belong to one cluster.
         never: the reason why such jobs can never run, or None if they can.
+        lack: the request of a pod that fitted on no node at the last check, or None.
     """
 
-    __slots__ = ("home", "job", "never")
+    __slots__ = ("home", "job", "lack", "never")
 
     def __init__(self, job: Job, never: Never | None) -> None:
         self.job = job
         self.home = 0
         self.never = never
+        self.lack: Lack | None = None
 
 
 @final
@@ -160,7 +162,10 @@ class OnNodes:
 
     def has_room(self, request: NodeRequest) -> bool:
         """See `Capacity`."""
-        return self._now.has_room(request.job)
+        if request.lack is not None and request.lack.holds():
+            return False
+        request.lack = self._now.lack(request.job)
+        return request.lack is None
 
     def roomy(self, requests: Iterable[NodeRequest]) -> set[NodeRequest]:
         """See `Capacity`."""
