@@ -30,9 +30,13 @@ from harness.runs.run import Run
 Shape: TypeAlias = tuple[int, ...]
 """The quantity of each resource that a pod requests or that is free on a node."""
 
+Needs: TypeAlias = tuple[Shape, ...]
+"""A set of needs. See the module docstring."""
+
 _KEY = ("job", "pod_number", "successor")
 
 _KEPT = 1 << 8  # the sets of larger shapes that stay in memory
+_SPANS = 1 << 8  # how many spans with different needs to examine together
 _ROWS = 1 << 11
 _PAIRS = 1 << 22
 """How many decisions to examine together, and how many pairs of a decision and a shape if that is more.
@@ -155,7 +159,7 @@ class _Waiting:
         self._present = 0
         self._least: list[int] = []
 
-    def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, tuple[Shape, ...]]]:
+    def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, Needs]]:
         """Returns the sets of needs, each with its first time. The first set applies from the start."""
         some = np.flatnonzero(rows.moves.waiting)
         groups = Groups(shape_of[rows.moves.size[some]])
@@ -178,7 +182,7 @@ class _Waiting:
             found[at] = self._needs()
         return list(found.items())
 
-    def _needs(self) -> tuple[Shape, ...]:
+    def _needs(self) -> Needs:
         return tuple(map(self._shapes.__getitem__, self._least))
 
     def _turn(self, number: int, *, waits: bool) -> None:
@@ -227,7 +231,7 @@ class _Free:
     def add(
         self,
         rows: _Decisions,
-        needs: Sequence[tuple[int, tuple[Shape, ...]]],
+        needs: Sequence[tuple[int, Needs]],
         begin: int,
         end: int,
         unused: Mapping[Shape, int],
@@ -250,25 +254,32 @@ class _Free:
         until[groups.last] = end
         lasts = until > time
         levels, time, until = [level[lasts] for level in levels], time[lasts], until[lasts]
-        spans: dict[tuple[Shape, ...], list[tuple[int, int]]] = {}
+        spans: dict[Needs, list[tuple[int, int]]] = {}
         starts = [begin, *(max(at, begin) for at, _ in needs[1:])]
         for (_, least), since, to in zip(needs, starts, [*starts[1:], end], strict=True):
             if least and to > since:
                 spans.setdefault(least, []).append((since, to))
-        numbers_of = {least: number for number, least in enumerate(spans)}
+        # Needs that apply rarely meet few levels. If all pods request different amounts, most needs do.
+        rarely = {least for least, of_least in spans.items() if len(of_least) * len(every) < len(time)}
+        pieces = sorted((*span, least) for least in rarely for span in spans[least])
+        useless = list(_in_pieces(levels, time, until, pieces))
+        often = [least for least in spans if least not in rarely]
+        numbers_of = {least: number for number, least in enumerate(often)}
         parts = _Parts(time, until, starts, [numbers_of.get(least, -1) for _, least in needs])
-        found = list(sums)
-        for number, (least, of_least) in enumerate(spans.items()):
+        for number, least in enumerate(often):
             some = parts.of(number)
-            some = some[_useless([level[some] for level in levels], least)]
-            lost = _passed(until[some], of_least) - _passed(time[some], of_least)
-            whole = sum(to - since for since, to in of_least)
+            some = some[_useless([level[some] for level in levels], [least], np.zeros_like(some))]
+            useless.append((some, _passed(until[some], spans[least]) - _passed(time[some], spans[least])))
+        found = list(sums)
+        for some, lengths in useless:
             for place, level in enumerate(levels):
                 # The pods on a node may hold more than the node has, so a level may be negative.
-                found[place] += resource_time(level[some].clip(0), lost)
-                for amounts, count in unused.items():
-                    if not any(_fits(pod, amounts) for pod in least):
-                        found[place] += amounts[place] * count * whole
+                found[place] += resource_time(level[some].clip(0), lengths)
+        for least, of_least in spans.items():
+            whole = sum(to - since for since, to in of_least)
+            for amounts, count in unused.items():
+                if not any(_fits(pod, amounts) for pod in least):
+                    found = [sum_ + each * count * whole for sum_, each in zip(found, amounts, strict=True)]
         return found
 
     def _changes_until(self, end: int) -> _Changes:
@@ -332,17 +343,44 @@ def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
     return table[keys]
 
 
-def _useless(levels: Sequence[Ints], least: Sequence[Shape]) -> Ints:
-    """Returns the indexes where resources are free but not sufficient for any of the smallest pods."""
-    found: Bools = np.zeros(len(levels[0]), np.bool_)
-    for level in levels:
-        found |= level > 0
-    for pod in least:
-        short: Bools = np.zeros(len(found), np.bool_)
-        for level, amount in zip(levels, pod, strict=True):
-            short |= level < amount
-        found &= short
-    return np.flatnonzero(found)
+def _in_pieces(
+    levels: Sequence[Ints], time: Ints, until: Ints, spans: Sequence[tuple[int, int, Needs]]
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yields the indexes of the levels that are useless in some spans, and for how long they are useless.
+
+    Args:
+        levels: the free resources of nodes.
+        time: when each level begins.
+        until: when each level ends.
+        spans: the begin and the end of each span in order, and the needs of the span.
+    """
+    for first in range(0, len(spans), _SPANS):
+        since, to, needs = zip(*spans[first : first + _SPANS], strict=True)
+        begins, ends = np.array(since, np.int64), np.array(to, np.int64)
+        met = ends.searchsorted(time, side="right")  # the first span that each level meets
+        counts = begins.searchsorted(until) - met
+        rows = np.repeat(np.arange(len(time)), counts)
+        span = np.arange(len(rows)) + np.repeat(met - counts.cumsum() + counts, counts)
+        useless = _useless([level[rows] for level in levels], needs, span)
+        rows, span = rows[useless], span[useless]
+        yield rows, np.minimum(until[rows], ends[span]) - np.maximum(time[rows], begins[span])
+
+
+def _useless(levels: Sequence[Ints], needs: Sequence[Needs], of: Ints) -> Bools:
+    """Returns whether resources are free but not sufficient for any of the smallest pods.
+
+    `of` contains the index of each level's needs.
+    """
+    sizes = np.array([len(least) for least in needs])
+    firsts = sizes.cumsum() - sizes
+    amounts = np.array([pod for least in needs for pod in least], np.int64).T
+    found: Bools = np.logical_or.reduce([level > 0 for level in levels])
+    for number in range(sizes.max()):
+        (some,) = (found & (sizes[of] > number)).nonzero()
+        pods = firsts[of[some]] + number
+        short = [level[some] < amount[pods] for level, amount in zip(levels, amounts, strict=True)]
+        found[some] = np.logical_or.reduce(short)
+    return found
 
 
 def _passed(times: Ints, spans: Sequence[tuple[int, int]]) -> Ints:
