@@ -128,7 +128,7 @@ def _of_parquet(path: Path) -> Iterator[Sequence[str]]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with path.open("rb") as content, pq.ParquetFile(content) as file:
             yield file.schema_arrow.names
             for batch in file.iter_batches():
                 columns = [list(map(_cell, _values(column))) for column in batch.columns]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -191,3 +193,11 @@ def test_times_of_any_zone_are_instants(
     if zone in ("Z", "Mars/Phobos", "+05:30"):
         assert trace.time_zone == "UTC"
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse file names that are not UTF-8")
+def test_a_file_name_need_not_be_utf8(write_trace: Callable[..., Path]) -> None:
+    """Linux allows any bytes in a file name, but pyarrow opens only names in UTF-8."""
+    path = write_trace({})
+    other = path.rename(os.fsdecode(os.fsencode(path.parent) + b"/a\xff.parquet"))
+    assert open_trace(other, PLUGINS).frame.height == 1
