@@ -81,3 +81,22 @@ def test_a_queue_may_have_the_name_that_tables_give_it(teams: Run) -> None:
     assert not any(" a2 since " in line for line in told)
     with pytest.raises(RunError, match="no jobs of queue 'c/default'"):
         harness.explain(teams, queue="c/default")
+
+
+def test_a_refusal_at_the_time_of_a_start_explains_no_wait(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Job a4 is refused after the start of a3, which waited behind a2."""
+    trace = write_trace(
+        *(
+            {"job_id": name, "queue": "a", "submit_time": at, "duration": 100, "request.cpu": cpu}
+            for name, at, cpu in (("a1", 0, 4000), ("a2", 10, 2000), ("a3", 20, 2000), ("a4", 30, 3000))
+        )
+    )
+    manifests = [*yaml.safe_load_all(queues({"a": {"cpu": "4"}}))]
+    manifests[-1]["spec"]["queueingStrategy"] = "StrictFIFO"
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all(manifests))
+    run = harness.replay(trace, cluster=cluster, plugin="kueue-classic", output=tmp_path / "results")
+    (line,) = (line for line in lines(run, "a3") if "recorded no reason" in line)
+    assert "own wait; job a2 of the same queue waits" in line

@@ -220,7 +220,7 @@ class Histories:
         ends = stretch.start if own is None else own
         if ends is not None and ends <= since + _SOON:
             return None
-        until = self._run.window.end if ends is None else ends - (own is not None)
+        until = self._run.window.end if ends is None else ends - 1
         if at is not None and since <= at:
             until = min(until, at)
         rows = self._in_line(self.line(name)).filter((pl.col("time") <= until) & (pl.col("job_id") != name))
