@@ -11,6 +11,7 @@ import pytest
 from cli_environment import called
 from live_worlds import manifests, queue
 from older_runs import as_schema_2
+from small_clusters import queues
 from test_closed_loop import cluster_of, trace_of
 
 import harness
@@ -302,20 +303,36 @@ def test_from_run_as_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "scaled arrivals" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("until", [None, 2])
 def test_from_run_counts_the_jobs_of_the_manifests(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    until: int | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are in the run, and the trace that was replayed does not have them."""
+    """They are in the run, and the trace that was replayed does not have them.
+
+    Jobs of the trace that arrive after the end of the run do not matter.
+    """
     node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 8, "pods": 9}}}
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"resources": {"requests": {"cpu": 1}}}]}}
     manifests = [{"apiVersion": "v1", "kind": kind, **each} for kind, each in (("Node", node), ("Pod", pod))]
     run = harness.replay(
-        trace(tmp_path / "t.parquet", [{"recorded_start": 3, "recorded_end": 5}]),
+        trace(tmp_path / "t.parquet", [{"recorded_start": 3, "recorded_end": 5}, {"submit_time": 3}]),
         plugin="default-preemption",
         cluster=cluster_from(manifests, "dump"),
         output=tmp_path / "runs",
         unfinished="10s",
+        until=until,
     )
     assert called(["trace", "from-run", str(run.path), str(tmp_path / "out.parquet")]) == 0
     told = capsys.readouterr().out.splitlines()[1:]
     assert told == ["  left out: 1 job of the manifests, which the replayed trace lacks"]
+
+
+def test_the_note_of_a_record_gives_options_as_users_write_them(tmp_path: Path) -> None:
+    """Durations have units."""
+    row = {"queue": "q", "recorded_start": 3, "recorded_end": 5}
+    path = trace(tmp_path / "t.parquet", [row])
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(queues({"q": {"cpu": "8"}}))
+    options = {"evictionLatency": "1s"}
+    run = harness.replay(path, plugin="kueue-classic", cluster=cluster, output=tmp_path, options=options)
+    assert " evictionLatency=1s " in outcome_of(run, PLUGINS).notes[-1]

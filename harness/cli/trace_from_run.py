@@ -36,7 +36,6 @@ def from_run(
     """
     from harness.runs.outcome import outcome_of
     from harness.runs.run import Run
-    from harness.trace.job_rows import count_jobs
     from harness.trace.write import write_trace
 
     target = parquet_target(target, output)
@@ -45,6 +44,6 @@ def from_run(
     spare(trace.path, target)
     write_trace(trace, target)
     click.echo(printable(f"{counted(trace.frame.height, 'row')} written to {target}"))
-    more = found.jobs.height - count_jobs(trace.frame)
+    more = found.jobs.join(trace.frame, on="job_id", how="anti").height
     if more:
         click.echo(f"  left out: {counted(more, 'job')} of the manifests, which the replayed trace lacks")

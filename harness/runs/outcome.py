@@ -10,6 +10,7 @@ import polars as pl
 
 from harness.base.errors import RunError
 from harness.base.grouping import grouped
+from harness.base.options import option_text
 from harness.base.units import moment_at
 from harness.plugins import Plugins
 from harness.runs.older import require_holding
@@ -61,7 +62,10 @@ def outcome_of(run: Run, plugins: Plugins, trace: Path | None = None) -> Trace:
 
 def _note(run: Run) -> str:
     policy, cluster = run.info["policy"], run.info["cluster"]
-    options = "".join(f" {key}={value}" for key, value in policy["options"].items())
+    durations = policy.get("durations", ())
+    options = "".join(
+        f" {key}={option_text(value, duration=key in durations)}" for key, value in policy["options"].items()
+    )
     of = f"{policy['name']}{options} on cluster {cluster['sha256'][:12]}"
     return f"the recorded times are from a replay of {of}"
 
