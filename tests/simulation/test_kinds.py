@@ -221,6 +221,47 @@ def test_the_default_queue_is_only_for_namespaces_that_kueue_manages(
     assert bool(made.pods) == (len(found) == 2 or kind == "Pod")
 
 
+FRAMEWORKS = {"frameworks": ["batch/job", "ray.io/rayjob"]}
+SUSPENDED = "metadata.labels: Kueue suspends this job, .* manageJobsWithoutQueueName is true"
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "queue", "found"),
+    [
+        ("Job", {"manageJobsWithoutQueueName": True}, "", SUSPENDED),
+        ("Job", {"manageJobsWithoutQueueName": False}, "", "pods"),
+        ("Job", {"manageJobsWithoutQueueName": True}, "q", "workloads"),
+        ("Pod", {"manageJobsWithoutQueueName": True}, "", "pods"),
+        ("Pod", {"manageJobsWithoutQueueName": True, "integrations": {"frameworks": ["pod"]}}, "", SUSPENDED),
+        ("Job", {"manageJobsWithoutQueueName": True, "namespace": "d"}, "", "pods"),
+        ("RayJob", {"integrations": FRAMEWORKS}, "q", "workloads"),
+        ("JobSet", {"integrations": FRAMEWORKS}, "q", "pods"),
+        ("Deployment", {"integrations": {"frameworks": ["deployment"]}}, "q", "workloads"),
+        ("AppWrapper", {"integrations": FRAMEWORKS}, "q", "pods"),
+        (
+            "AppWrapper",
+            {"integrations": {**FRAMEWORKS, "externalFrameworks": ["AppWrapper.v1beta2.codeflare.dev"]}},
+            "q",
+            "workloads",
+        ),
+    ],
+)
+def test_kueue_manages_the_jobs_that_its_configuration_names(
+    kind: str, settings: dict[str, Any], queue: str, found: str
+) -> None:
+    """By their kind, and with or without a queue. kube-scheduler places the pods of other jobs."""
+    job = manifest(kind)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue} if queue else {}
+    world = cluster_from([*dump(), *kueue("main", **settings)], "d")
+    if found == SUSPENDED:
+        with pytest.raises(ClusterError, match=found):
+            submitted(world, job, "d")
+        return
+    made = submitted(world, job, "d")
+    assert ("pods" if made.pods else "workloads") == found
+    assert bool(made.pods) != bool(made.workloads)
+
+
 @pytest.mark.parametrize(
     ("kind", "label"),
     [("Pod", "kueue.x-k8s.io/pod-group-name"), ("Job", "kueue.x-k8s.io/prebuilt-workload-name")],

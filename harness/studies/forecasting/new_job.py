@@ -13,7 +13,7 @@ from harness.base.options import did_you_mean
 from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_differences import is_on_in
 from harness.cluster.kinds.kueue_releases import state_at
-from harness.cluster.kinds.managed_namespaces import manages_jobs
+from harness.cluster.kinds.managed_jobs import managed_jobs
 from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
@@ -151,15 +151,16 @@ def _check_kind(job: Document, faults: list[Fault]) -> None:
 def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -> Cluster:
     """Returns a cluster in which one more job waits. This job is younger than all other jobs.
 
-    If the job has a queue and Kueue admits jobs, the cluster gets the Workload that Kueue would create, or
-    one Workload for each replica. Otherwise, each pod of the job waits separately. A job without a queue gets
-    the LocalQueue `default` of its namespace, if there is one and Kueue manages jobs of this namespace.
+    If the job has a queue and Kueue admits jobs of its kind, the cluster gets the Workload that Kueue would
+    create, or one Workload for each replica. Otherwise, each pod of the job waits separately. A job without a
+    queue gets the LocalQueue `default` of its namespace, if there is one and Kueue manages jobs of this
+    namespace.
 
     The original cluster is not changed. The kind of the job must be one of `KINDS`. `queued` says whether
     Kueue admits jobs.
 
     Raises:
-        ClusterError: the manifest is faulty, or Kueue never starts a job of its namespace.
+        ClusterError: the manifest is faulty, or Kueue suspends the job and never starts it.
         InputError: the queue or the priority class of the job does not exist.
     """
     faults: list[Fault] = []
@@ -235,10 +236,21 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
 
 def _queue_given(cluster: Cluster, kind: str, namespace: str, labels: Mapping[str, Any], source: str) -> str:
     """Returns the name of the LocalQueue in which Kueue puts a job, or "" if Kueue leaves the job alone."""
+    managed = managed_jobs(cluster)
     named = str(labels.get(QUEUE) or "")
     given = named or (_DEFAULT_QUEUE if (namespace, _DEFAULT_QUEUE) in cluster.local_queues else "")
-    if not given or manages_jobs(cluster, namespace):
+    if not managed.manages_kind(kind, KINDS[kind]):
+        return ""
+    if managed.namespaces.matches(cluster.namespace_labels(namespace)):
+        if not given and managed.suspends_without_queue(kind, KINDS[kind]):
+            rule = (
+                "Kueue suspends this job, and never starts it, because it has no queue and "
+                f"manageJobsWithoutQueueName is true; name a queue ({QUEUE})"
+            )
+            raise ClusterError(source, [Fault("metadata.labels", rule)])
         return given
+    if not given:
+        return ""
     if kind == "Pod":
         return ""
     if not is_on_in(cluster, _IGNORES_UNMANAGED):
