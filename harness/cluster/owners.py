@@ -42,6 +42,12 @@ _OWNER_LABELS = (
 _MADE = re.compile(r"(.+)-[0-9a-z]{5}")
 """Matches the names that Kueue generates for Workloads from the kind and name of the owner, and a hash."""
 
+_ENDS = frozenset(("Complete", "Completed", "Succeeded", "Failed"))
+"""The conditions and phases of ended jobs, of all kinds.
+
+Upstream: the methods `Finished` in pkg/controller/jobs.
+"""
+
 _Key = tuple[str, str]
 
 
@@ -61,8 +67,8 @@ def matched(
 ) -> tuple[tuple[Workload, ...], tuple[Pod, ...]]:
     """Returns copies of the Workloads and of the Pods, completed with data about each other.
 
-    A Workload gets the start of its job and the number of its ended pods. A Pod gets the key of its Workload,
-    and records whether there is a Workload of the same name.
+    A Workload gets the start of its job, whether the job has ended, and the number of its ended pods. A Pod
+    gets the key of its Workload, and records whether there is a Workload of the same name.
 
     Workloads that hold quota get the number of their Pods in `succeeded`. `manifests` has all objects in the
     dump, including those of kinds that harness does not read.
@@ -76,10 +82,13 @@ def matched(
         replace(pod, named_as_workload=True) if pod.full_name in names else pod
         for pod in map(owners.with_workload, several)
     )
-    began, over = owners.began(), _by_workload(map(owners.with_workload, succeeded))
+    began, ended = owners.began(), owners.ended()
+    over = _by_workload(map(owners.with_workload, succeeded))
     present = _by_workload(found) if over else {}
 
     def known(each: Workload) -> Workload:
+        if each.key in ended:
+            each = replace(each, job_ended=True)
         if each.key in began:
             each = replace(each, began=began[each.key])
         if each.key in over and each.holds_quota:
@@ -158,6 +167,21 @@ class _Objects:
         return found
 
 
+def _has_ended(job: Mapping[str, Any]) -> bool:
+    """Returns True if the status of a job says that it has ended. A job can also be a single Pod."""
+    status = mapping_of(job, "status")
+    conditions = status.get("conditions")
+    true = {
+        str(each.get("type"))
+        for each in (conditions if isinstance(conditions, list) else ())
+        if isinstance(each, Mapping) and str(each.get("status")) == "True"
+    }
+    phases = {str(status.get(name)) for name in ("phase", "jobDeploymentStatus")}
+    if "ResourcesDeployed" in true:  # a failed AppWrapper ends only when its resources are deleted
+        phases.discard("Failed")
+    return not _ENDS.isdisjoint(true | phases)
+
+
 def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
     found = metadata.get("ownerReferences")
     for each in found if isinstance(found, list) else ():
@@ -234,6 +258,20 @@ class _Owners:
             if found is not None:
                 return found, place
         return None, 0
+
+    def ended(self) -> frozenset[str]:
+        """Returns the Workloads whose job has ended. Workloads of several objects are left out."""
+        found = set()
+        for each in self.working:
+            metadata = mapping_of(self._objects.workloads.get((each.namespace, each.name)), "metadata")
+            owners = list(_owners(metadata))
+            if len(owners) != 1:
+                continue
+            pod = self._objects.pods.get((each.namespace, owners[0].name))
+            job = pod if owners[0].kind == "Pod" else self._objects.named(each.namespace, owners[0])
+            if job is not None and _has_ended(job):
+                found.add(each.key)
+        return frozenset(found)
 
     def began(self) -> dict[str, int]:
         """Returns the start of each Workload's job, according to the status of the object that owns it.

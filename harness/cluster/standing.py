@@ -69,7 +69,8 @@ def _of_workload(cluster: Cluster, each: Workload) -> Standing:
 def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]) -> Mapping[str, int]:
     """Returns the number of pods in each pod set that succeeded and that no other pod replaces.
 
-    In a Job with more completions than parallel pods, for example, new pods replace those that succeeded.
+    In a Job with more completions than parallel pods, for example, new pods replace those that succeeded. If
+    no pod of the Workload is left, its job continues with new pods, because the job has not ended.
 
     `pods` are the Pods of the Workload that have not ended, and `succeeded` those that have succeeded.
     """
@@ -77,6 +78,8 @@ def ended_pods(workload: Workload, pods: Iterable[Pod], succeeded: Iterable[Pod]
     present, _ = _numbered(pods, rooms)
     numbered, _ = _numbered(succeeded, rooms, present)
     ended = numbered.keys() - present.keys()
+    if len(ended) == sum(len(room.numbers) for room in rooms):
+        return {}
     counts = {room.pod_set.name: sum(number in ended for number in room.numbers) for room in rooms}
     return frozen({name: count for name, count in counts.items() if count})
 

@@ -197,3 +197,46 @@ def test_pods_that_have_succeeded_are_not_wanted_unless_others_stand_in(
     admitted["status"]["reclaimablePods"] = [{"name": "main", "count": reclaimable}]
     found = standing(admitted, *pods)
     assert (found.wanted, len(found.pods), found.more) == (wanted, 2, ())
+
+
+@pytest.mark.parametrize("reclaimable", [0, 1])
+def test_a_job_goes_on_if_all_of_its_pods_have_succeeded(reclaimable: int) -> None:
+    """It holds its quota until it has ended itself, and new pods replace those that are not reclaimed."""
+    pods = [pod(f"a-{n}", "n0", 1, started=9, owners=owner("Job", "a")) for n in range(4)]
+    for each in pods:
+        each["status"]["phase"] = "Succeeded"
+    admitted = workload("a", 1, pods=4, held=9)
+    admitted["status"]["reclaimablePods"] = [{"name": "main", "count": reclaimable}]
+    dump = cluster(admitted, job("a", 9), *pods)
+    assert standing_of(dump, of(dump)).wanted == 4 - reclaimable
+    assert [each.pods for each, *_ in running_jobs(dump)] == [4 - reclaimable]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "ended"),
+    [
+        ("Job", {"conditions": [{"type": "Complete", "status": "True"}]}, True),
+        ("Job", {"conditions": [{"type": "Complete", "status": "False"}]}, False),
+        ("Job", {"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}]}, False),
+        ("JobSet", {"conditions": [{"type": "Completed", "status": "True"}]}, True),
+        ("PyTorchJob", {"conditions": [{"type": "Failed", "status": "True"}]}, True),
+        ("RayJob", {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, True),
+        ("AppWrapper", {"phase": "Succeeded"}, True),
+        (
+            "AppWrapper",
+            {"phase": "Failed", "conditions": [{"type": "ResourcesDeployed", "status": "True"}]},
+            False,
+        ),
+        ("Pod", {"phase": "Failed"}, True),
+        ("Pod", {"phase": "Running"}, False),
+        ("Job", None, False),
+    ],
+)
+def test_a_workload_ends_with_its_job(kind: str, status: Manifest | None, ended: bool) -> None:
+    """`kubectl` lists Workloads before Jobs, so a dump can show that only the job has ended."""
+    own = {**owned(kind, "a", [], "v1"), "status": status}
+    if kind == "Pod":
+        own["spec"] = {"containers": [{"name": "main"}]}
+    dump = cluster(held(owners=owner(kind, "a")), own)
+    assert of(dump).finished == ended
+    assert [each.id for each, *_ in running_jobs(dump)] == ([] if ended else ["d/job-a-1a2b3"])

@@ -110,6 +110,8 @@ class Workload(Value):
             quota until `reclaimable` includes them.
         unready: the admission checks that are not ready.
         deleted: whether the Workload's deletion has begun. Kueue then stops its job and removes the Workload.
+        job_ended: whether the status of the Workload's job says that it has ended. Kueue then finishes the
+            Workload.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Workload(Value):
     ended: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
     unready: tuple[CheckState, ...] = field(default=(), metadata=NEWER)
     deleted: bool = field(default=False, metadata=NEWER)
+    job_ended: bool = field(default=False, metadata=NEWER)
 
     @property
     def key(self) -> str:
@@ -153,8 +156,8 @@ class Workload(Value):
 
     @property
     def finished(self) -> bool:
-        """True if the workload has ended, or if its deletion has begun."""
-        return self.deleted or self.is_true("Finished")
+        """True if the workload or its job has ended, or if the workload's deletion has begun."""
+        return self.deleted or self.job_ended or self.is_true("Finished")
 
     @property
     def takes_part(self) -> bool:
