@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_clusters import queues
+from small_clusters import local_queue, queues
 
 import harness
 from harness.analysis.comparison.conditions import checks_text, parse_condition
@@ -554,3 +554,30 @@ def test_checks_that_do_not_fit_a_terminal_are_sentences(compared: harness.Compa
     assert max(map(len, table.split("\n"))) > 60 >= max(map(len, text.split("\n")))
     assert " ".join(text.split()).count("fails: wait.*.max{queue=prod} >= 0s: ") == len(checks)
     assert checks_text(compared, checks, values=True, width=1000) == table
+
+
+def test_equally_named_queues_of_several_namespaces_are_apart(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Each counts against a ClusterQueue of its own, and conditions name one of them by its namespace."""
+    trace = write_trace(
+        *(
+            {"queue": "default", "namespace": space, "request.cpu": 1000, "duration": 60, "submit_time": at}
+            for at, space in enumerate("abba")
+        )
+    )
+    cluster = tmp_path / "c.yaml"
+    doors = [local_queue(space, "default", f"team-{space}") for space in "ab"]
+    cluster.write_text("".join([queues({"team-a": {"cpu": "1"}, "team-b": {"cpu": "2"}}), *doors]))
+    runs = [
+        harness.replay(trace, plugin=plugin, cluster=cluster, output=tmp_path / "runs")
+        for plugin in ("kueue-classic", "none")
+    ]
+    waits = {
+        row["scope"]: row["value"]
+        for row in runs[0].metrics.filter(metric="wait.first_start.max").to_dicts()
+        if row["scope"].startswith("queue=")
+    }
+    assert waits == {"queue=a/default": 57, "queue=b/default": 0}
+    (check,) = harness.compare(runs).check("wait.first_start.max{queue=a/default} > +5%", values=True)
+    assert check.holds is False

@@ -110,7 +110,6 @@ class World:
         # Of some work that a dump says is there nobody knows how long it runs.
         self.timed = [job for job in self.counted if job.row["duration"] is not None]
         self.duration = [row["duration"] for row in rows]
-        self.queue: list[str] = [row["queue"] for row in rows]
         self.user: list[str] = [row["user"] or "" for row in rows]
         self.priority: list[int] = [row["priority"] for row in rows]
         self.names: list[str] = [row["job_id"] for row in rows]
@@ -119,6 +118,10 @@ class World:
             row.get("timeline_queue")
             or (row["queue"] if row["queue"] in quota_of else f"{row['namespace']}/{row['queue']}")
             for row in rows
+        ]
+        self.queue: list[str] = [
+            row["queue"] if "timeline_queue" in row else name
+            for row, name in zip(rows, timeline, strict=True)
         ]
         self.counts_against: list[str | None] = [quota_of[name] for name in timeline]
         self.holder: list[str] = [quota_of[name] or name for name in timeline]

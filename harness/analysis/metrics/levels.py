@@ -93,8 +93,9 @@ def names_of_jobs(run: Run) -> pl.DataFrame:
     """Returns a table with the queue and the quota of each job, in the jobs' order of arrival.
 
     All columns are enumerations whose values are sorted by name. The column `queue` contains the queue that
-    the job names. The column `quota` contains the quota that the job counts against, or null. The column
-    `holder` contains the quota, or the queue if there is no quota.
+    the job names, as `namespace/queue` if the name stands for several quotas. The column `quota` contains the
+    quota that the job counts against, or null. The column `holder` contains the quota, or the queue if there
+    is no quota.
     """
     tenants, queues = _tenants_of_jobs(run)
     quotas, behind = run.info["cluster"]["quota_of"].values(), holder_behind(run).values()
@@ -110,10 +111,7 @@ def holder_of_jobs(run: Run) -> pl.Series:
 
 
 def queue_behind(run: Run) -> Mapping[str, str]:
-    """Maps each queue of `timeline.parquet` to a scope, such as `queue=prod`.
-
-    The scope contains the queue's name in the jobs, which may differ from its name in the timeline.
-    """
+    """Maps each queue of `timeline.parquet` to a scope, such as `queue=prod`."""
     named = zip(holder_behind(run), _tenants_of_jobs(run)[1], strict=True)
     return {name: Scope(QUEUE, queue).text for name, queue in named if queue is not None}
 
@@ -126,7 +124,10 @@ def queue_names(run: Run) -> pl.Enum:
 
 @once
 def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
-    """Returns the index of each job's queue in the timeline, and the jobs' names for these queues."""
+    """Returns the index of each job's queue in the timeline, and the names of these queues.
+
+    If labels of pods name several quotas in one queue, the names are those that the jobs name.
+    """
     every, known = list(holder_behind(run)), run.scan("jobs").collect_schema().names()
     queues: list[str | None] = [None] * len(every)
     parts = []
@@ -135,7 +136,8 @@ def _tenants_of_jobs(run: Run) -> tuple[Ints, list[str | None]]:
         some = np.full(len(queues), NEVER)
         some[tenant] = np.arange(len(tenant))
         for number in np.flatnonzero(some != NEVER).tolist():
-            queues[number] = batch["queue"][int(some[number])]
+            by_label = TIMELINE_QUEUE in known
+            queues[number] = batch["queue"][int(some[number])] if by_label else every[number]
         parts.append(tenant)
     return np.concatenate(parts), queues
 

@@ -17,7 +17,7 @@ import polars as pl
 from harness.analysis.metrics.accrued import NOTHING, Figure, statistics
 from harness.analysis.metrics.arrivals import counted, request_columns
 from harness.analysis.metrics.exact import exact_sum
-from harness.analysis.metrics.levels import queue_names
+from harness.analysis.metrics.levels import names_of_jobs, queue_names
 from harness.analysis.metrics.progress import kept_progress, progress
 from harness.analysis.metrics.shown import WAITED, Shown
 from harness.base.arrays import Bools, Groups, Ints, as_series, codes, numbers, ranked
@@ -202,7 +202,7 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
         before = pl.col(RAN_BEFORE).fill_null(0)
     known = {
         "job": pl.col("job").cast(pl.Int32),
-        "queue": pl.col("queue").cast(queue_names(run) if "queue" in columns else pl.String()),
+        "queue": pl.col("queue"),
         "priority": pl.col("priority"),
         "submit": submit,
         "started": started,
@@ -218,8 +218,9 @@ def _times(run: Run, window: Window, columns: Sequence[str], only: pl.Series | N
     }
     wanted = [known[name].alias(name) for name in columns]
     roots = {root for each in wanted for root in each.meta.root_names()}
-    read = sorted((roots - {"job", "progress", "kept"}) | {"submit_time", "duration"})
+    read = sorted((roots - {"job", "queue", "progress", "kept"}) | {"submit_time", "duration"})
     found = {
+        "queue": names_of_jobs(run)["queue"] if "queue" in roots else None,
         "progress": progress(run, window) if "progress" in roots else None,
         "kept": as_series(kept_progress(run, window)) if "kept" in roots else None,
     }
