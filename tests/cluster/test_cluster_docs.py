@@ -55,7 +55,7 @@ def assumed_lines() -> list[str]:
         for cell in short_cells([path.replace("..", ".") for path in paths]):
             shared.setdefault((cell, why), []).append(kind)
     for (group, kind), why in NOT_READ.items():
-        shared[f"all of {kind} ({group})", why] = [kind]
+        shared[f"all of {kind} ({group or 'v1'})", why] = [kind]
     return sorted(
         f"  | {some} | {paths} | {why} |"
         for (paths, why), kinds in shared.items()

@@ -12,11 +12,12 @@ https://kubernetes.io/docs/concepts/workloads/compositepodgroup-api/.
 from harness.cluster.coverage.kueue import CHECKS
 from harness.cluster.coverage.scheduling import ON_ITS_OWN
 
-_JOBS = "harness reads only the owner and the start of a Job, and uses them for the Workload of the Job"
+_JOBS = "harness reads only the owner, start and end of a Job, and uses them for the Workload of the Job"
 _PROFILES = "kube-scheduler's default profile decides, even if this object names another profile"
 _RUNTIMES = "harness reads a training runtime only if a TrainJob that you submit names it"
 
 NOT_READ = {
+    ("", "ResourceQuota"): "every pod of a job is created, even if it exceeds the quota of its namespace",
     ("batch", "Job"): _JOBS,
     ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
     ("config.openshift.io", "Scheduler"): _PROFILES,
