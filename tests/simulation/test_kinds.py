@@ -364,3 +364,14 @@ def test_several_jobs_give_the_largest_code(tmp_path: Path, capsys: pytest.Captu
     codes = [called([*args, *map(str, paths[:count])]) for count in (1, 2, 3)]
     capsys.readouterr()
     assert codes == [0, 3, 4]
+
+
+def test_a_local_queue_without_its_cluster_queue_is_named() -> None:
+    """The LocalQueue exists, so the message says what is missing."""
+    of = {"metadata": {"name": "default", "namespace": "d"}, "spec": {"clusterQueue": "gone"}}
+    local = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", **of}
+    job = manifest("Job")
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "default"}
+    world = cluster_from([*dump(), local], "d")
+    with pytest.raises(InputError, match="LocalQueue d/default names ClusterQueue 'gone', which the manif"):
+        submitted(world, job, "d")

@@ -14,6 +14,7 @@ from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_differences import is_on_in
 from harness.cluster.kinds.kueue_releases import state_at
 from harness.cluster.kinds.managed_jobs import managed_jobs
+from harness.cluster.kinds.queues_missing import REMEDY
 from harness.cluster.kinds.request_defaults import RequestDefaults
 from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
@@ -224,6 +225,9 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         raise ClusterError(source, faults)
     queue = workloads[0].queue
     if cluster.queue_of_object(namespace, queue) is None:
+        if (local := cluster.local_queues.get((namespace, queue))) is not None:
+            missing = f"LocalQueue {namespace}/{queue} names ClusterQueue {local.cluster_queue!r}"
+            raise InputError(f"{source}: {missing}, which the manifests do not contain", hint=REMEDY)
         own = [name for space, name in cluster.local_queues if space == namespace]
         known = own if cluster.local_queues else [*cluster.cluster_queues]
         others = sorted(space for space, name in cluster.local_queues if name == queue)
