@@ -74,6 +74,33 @@ def test_a_sidecar_runs_beside_what_comes_after_it() -> None:
     assert pod(container(cpu=2), initContainers=[container(cpu=2), sidecar]).spec.requests["cpu"] == 3000
 
 
+@pytest.mark.parametrize(
+    ("allocated", "actual", "reason", "cpu"),
+    [
+        ("2", "2", None, 2000),
+        ("7", "7", "Deferred", 7000),
+        ("1", "1", "Deferred", 2000),
+        ("1", "1500m", "Infeasible", 1500),
+        (None, "3", None, 3000),
+        (None, None, "Infeasible", 2000),
+    ],
+)
+def test_a_resize_that_is_not_over_counts_by_the_largest_request(
+    allocated: str | None, actual: str | None, reason: str | None, cpu: int
+) -> None:
+    """Of what the spec says, what the node allocated and what it gave; an infeasible spec does not count."""
+    told: dict[str, Any] = {"name": "c"}
+    if allocated is not None:
+        told["allocatedResources"] = {"cpu": allocated}
+    if actual is not None:
+        told["resources"] = {"requests": {"cpu": actual}, "limits": {"cpu": "9"}}
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
+    status = {"phase": "Running", "containerStatuses": [told], "conditions": conditions}
+    found = pod(container(cpu="2"), status=status).spec
+    assert found.requests == {"cpu": cpu}
+    assert (found.scored_cpu, found.qos) == (cpu, "Burstable")
+
+
 def test_what_is_limited_is_requested() -> None:
     """The API server writes a request where only a limit is given."""
     assert pod(container({"cpu": 2}, memory="1Mi")).spec.requests["cpu"] == 2000

@@ -228,6 +228,13 @@ POD = Coverage(
     modelled(*(f"metadata.annotations{{{name}}}" for name in TOPOLOGY_ANNOTATIONS)),
     below("spec", SPEC),
     modelled("status.(startTime|nominatedNodeName|phase)", "status.conditions[].(type|status|reason)"),
+    modelled(
+        *(
+            f"status.{statuses}[].(name|allocatedResources{{}}|resources.requests{{}})"
+            for statuses in ("containerStatuses", "initContainerStatuses")
+        )
+    ),
     harmless("the kubelet records it for a running pod", "status"),
     harmless("the time and the wording of a condition have no effect", "status.conditions[]"),
+    harmless("the kubelet records it", "status.containerStatuses[]", "status.initContainerStatuses[]"),
 )

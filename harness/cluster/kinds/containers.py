@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from harness.cluster.kinds.pods import HostPort
 from harness.cluster.yaml.fields import Fields
@@ -37,12 +37,14 @@ class Container:
     quantities to 64 bits.
 
     Attributes:
+        name: the name of the container.
         requests: the requests of the container. If a resource has a limit but no request, the limit is also
             the request, because the API server fills in requests in this way.
         sidecar: whether the container keeps running beside all containers that start after it.
     """
 
     def __init__(self, fields: Fields, read: ReadAmounts = Fields.amounts) -> None:
+        self.name = str(fields.raw("name"))
         self.limits, self.requests = read_resources(fields, read)
         self.sidecar = fields.string("restartPolicy") == "Always"
         self._ports = fields.items("ports")
@@ -61,6 +63,45 @@ class Container:
             if number:
                 taken.append(HostPort(protocol or "TCP", address or "0.0.0.0", number))  # noqa: S104
         return taken
+
+
+class Held(NamedTuple):
+    """What the containers of a running pod hold on its node, which differs from the spec during a resize.
+
+    Upstream: `AggregateContainerRequests` in component-helpers/resource/helpers.go.
+
+    Attributes:
+        amounts: for each name of a container, the larger of the allocated and the actual quantities.
+        infeasible: whether the node refused the resize, so that the requests in the spec don't count.
+    """
+
+    amounts: Mapping[str, Amounts]
+    infeasible: bool
+
+    def by(self, container: Container) -> Amounts:
+        """Returns the requests of a container that count."""
+        held = self.amounts.get(container.name)
+        if held is None:
+            return container.requests
+        return held if self.infeasible else _larger(container.requests, held)
+
+
+def read_held(status: Fields) -> Held:
+    """Reads what containers hold from a pod's `status`."""
+    amounts = {
+        str(each.raw("name")): _larger(
+            each.amounts("allocatedResources"), each.child("resources").amounts("requests")
+        )
+        for name in ("containerStatuses", "initContainerStatuses")
+        for each in status.items(name)
+        if "allocatedResources" in each or "resources" in each
+    }
+    pending = (each for each in status.items("conditions") if each.string("type") == "PodResizePending")
+    return Held(amounts, any(each.string("reason") == "Infeasible" for each in pending))
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
 
 
 def pod_requests(

@@ -12,7 +12,7 @@ from harness.base.errors import Fault
 from harness.base.pod_set import PodSet
 from harness.base.units import SECOND
 from harness.cluster.draft import Draft
-from harness.cluster.kinds.containers import Amounts, Container, pod_requests, read_resources
+from harness.cluster.kinds.containers import Amounts, Container, Held, pod_requests, read_held, read_resources
 from harness.cluster.kinds.pod_rules import (
     PREFERRED,
     REQUIRED,
@@ -99,7 +99,7 @@ def read_pod(fields: Fields) -> Pod:
         name,
         namespace,
         labels,
-        read_pod_spec(spec, namespace, labels),
+        read_pod_spec(spec, namespace, labels, held=read_held(status)),
         node,
         nominated,
         priority,
@@ -174,12 +174,14 @@ def read_pod_spec(
     labels: Mapping[str, str],
     requests: Amounts | None = None,
     limits: Amounts | None = None,
+    held: Held | None = None,
 ) -> PodSpec:
     """Read the `spec` of a pod.
 
     The `nodeName` in `fields` is ignored, because a scheduler chose the node of a bound pod. `namespace` is
     that of the pod, for affinity terms that don't specify one, and `labels` are those of the pod, for
-    `matchLabelKeys`. `requests` and `limits` apply if no container has requests, as in a trace.
+    `matchLabelKeys`. `requests` and `limits` apply if no container has requests, as in a trace. `held` is
+    what the containers of a running pod hold.
     """
     containers = [Container(item) for item in fields.items("containers")]
     init = [Container(item) for item in fields.items("initContainers")]
@@ -191,9 +193,11 @@ def read_pod_spec(
     near, far = affinity.child("podAffinity"), affinity.child("podAntiAffinity")
     _, as_whole = read_resources(fields)
     if as_whole or requests is None or any(container.requests for container in (*containers, *init)):
+        qos = _qos_class([(container.requests, container.limits) for container in containers])
+        for container in (*containers, *init) if held is not None else ():
+            container.requests = held.by(container)
         total = pod_requests(containers, init, {}, as_whole, overhead)
         scored = pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
-        qos = _qos_class([(container.requests, container.limits) for container in containers])
     else:
         total, scored, qos = _amounts_of_trace(requests, limits or {}, overhead)
     return PodSpec(
