@@ -15,6 +15,7 @@ from harness.base.options import did_you_mean
 from harness.cluster.changes.timed import OverTime, check_names, check_objects, has_times
 from harness.cluster.coverage.not_read import NOT_READ as KINDS_NOT_READ
 from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
+from harness.cluster.kinds.active_checks import with_active_checks
 from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue import implied_cohorts
 from harness.cluster.kinds.kueue_controller import is_kueue_controller, kueue_controller
@@ -148,7 +149,7 @@ def cluster_of(
         workload_priority_classes=frozen(draft.workload_priority_classes),
         topologies=frozen(draft.topologies),
         flavors=frozen(draft.flavors),
-        cluster_queues=frozen(draft.cluster_queues),
+        cluster_queues=frozen(with_active_checks(draft.cluster_queues, manifests)),
         cohorts=frozen(implied_cohorts(draft)),
         local_queues=Frozen(draft.local_queues),
         workloads=workloads,

@@ -135,6 +135,43 @@ def test_a_queue_whose_deletion_has_begun_is_held(policy: str, now: str) -> None
     assert sum("as if its stopPolicy was Hold" in each for each in cluster.warnings) == 2
 
 
+def check(name: str, *active: str) -> dict[str, Any]:
+    """An AdmissionCheck, with its condition `Active` if there is one."""
+    conditions = [{"type": "Active", "status": status, "reason": "r"} for status in active]
+    return {**manifest("AdmissionCheck", name), "status": {"conditions": conditions}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "inactive"),
+    [
+        ([], ""),
+        ([check("prov", "True")], ""),
+        ([check("prov")], ""),
+        ([check("prov", "False")], "it references inactive AdmissionChecks: prov"),
+        ([check("other", "True")], "it references missing AdmissionChecks: prov"),
+    ],
+)
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_queue_with_a_missing_or_inactive_check_is_inactive(
+    objects: list[dict[str, Any]], inactive: str, version: str
+) -> None:
+    """As far as the manifests contain AdmissionChecks. A queue without checks does not need any."""
+    spec: dict[str, Any] = {"admissionChecksStrategy": {"admissionChecks": [{"name": "prov"}]}}
+    if version == "v1beta1":
+        spec = {"admissionChecks": ["prov"]}
+    found = cluster_from([FLAVOR, queue(version=version, **spec), *objects], "test").cluster_queues["q"]
+    assert found.inactive == inactive
+    assert not cluster_from([FLAVOR, queue(), *objects], "test").cluster_queues["q"].inactive
+
+
+@pytest.mark.parametrize("reason", ["CheckNotFoundOrInactive", "AdmissionCheckInactive"])
+def test_a_queues_status_says_that_its_checks_are_inactive(reason: str) -> None:
+    """In the words of any release."""
+    told = queue(admissionChecksStrategy={"admissionChecks": [{"name": "prov"}]})
+    told["status"] = {"conditions": [{"type": "Active", "status": "False", "reason": reason}]}
+    assert cluster_from([FLAVOR, told], "test").cluster_queues["q"].inactive == reason
+
+
 def test_both_api_versions_of_a_queue_are_equal() -> None:
     """v1beta1 says `cohort`, `Borrow` and `Preempt`; the objects are the same."""
     old = queue(

@@ -19,7 +19,7 @@ _RUNTIMES = "harness reads a training runtime only if a TrainJob that you submit
 NOT_READ = {
     ("", "ResourceQuota"): "every pod of a job is created, even if it exceeds the quota of its namespace",
     ("batch", "Job"): _JOBS,
-    ("kueue.x-k8s.io", "AdmissionCheck"): CHECKS,
+    ("kueue.x-k8s.io", "AdmissionCheck"): f"{CHECKS}; of the object, harness reads whether it is active",
     ("config.openshift.io", "Scheduler"): _PROFILES,
     ("kueue.openshift.io", "Kueue"): (
         "harness reads preemption, fair sharing and waiting for gangs from Kueue's Configuration only; "

@@ -84,7 +84,7 @@ def _inactive(status: Fields) -> str:
     """Returns what a queue's status says if admission checks keep the queue inactive, or ""."""
     for item in status.items("conditions"):
         reason, state = item.string("reason"), (item.string("type"), item.string("status"))
-        if state == ("Active", "False") and ("AdmissionCheck" in reason or "MultiKueue" in reason):
+        if state == ("Active", "False") and ("Check" in reason or "MultiKueue" in reason):
             return item.string("message").rstrip(".") or reason
     return ""
 

@@ -194,8 +194,9 @@ def read_pod_spec(
     _, as_whole = read_resources(fields)
     if as_whole or requests is None or any(container.requests for container in (*containers, *init)):
         qos = _qos_class([(container.requests, container.limits) for container in containers])
-        for container in (*containers, *init) if held is not None else ():
-            container.requests = held.by(container)
+        if held is not None:
+            for container in (*containers, *init):
+                container.requests = held.by(container)
         total = pod_requests(containers, init, {}, as_whole, overhead)
         scored = pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
     else:
