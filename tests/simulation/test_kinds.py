@@ -13,9 +13,12 @@ from live_dumps import GPU, node, queue
 import harness
 from harness import InputError
 from harness.base.errors import ClusterError
+from harness.cluster.kinds.kueue_releases import release_named
+from harness.cluster.kinds.workloads import read_pod_set
 from harness.cluster.load import cluster_from
+from harness.cluster.yaml.fields import Fields
 from harness.plugins import load
-from harness.studies.forecasting.job_kinds import KINDS
+from harness.studies.forecasting.job_kinds import KINDS, pod_sets_of
 from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.answer import Answer
 from harness.studies.simulation.asking import Question
@@ -375,3 +378,58 @@ def test_a_local_queue_without_its_cluster_queue_is_named() -> None:
     world = cluster_from([*dump(), local], "d")
     with pytest.raises(InputError, match="LocalQueue d/default names ClusterQueue 'gone', which the manif"):
         submitted(world, job, "d")
+
+
+@pytest.mark.parametrize(
+    ("release", "cpu", "memory"),
+    [
+        ("v0.16.9", 1000, 0),
+        ("v0.17.6", 1000, 256),
+        ("v0.17.7", 1500, 456),
+        ("v0.18.2", 1000, 256),
+        ("v0.18.3", 1500, 456),
+        ("v0.19.0", 2000, 968),
+        ("ff69552", 2000, 968),
+    ],
+)
+def test_a_ray_head_has_what_kueue_adds_to_it(release: str, cpu: int, memory: int) -> None:
+    """The submitter of `SidecarMode`, the autoscaler, and the Job that cleans up Redis after the cluster."""
+    ray = {**RAY, "enableInTreeAutoscaling": True, "gcsFaultToleranceOptions": {"redisAddress": "r"}}
+    head = template()
+    head["spec"]["containers"] = [{"name": "head", "resources": {"requests": {"cpu": "1"}}}]
+    ray["headGroupSpec"] = {"template": head}
+    job = manifest("RayJob", spec={"rayClusterSpec": ray, "submissionMode": "SidecarMode"})
+    pod_sets = pod_sets_of(Fields(job, "", []), release_named(release))
+    requests = read_pod_set(Fields(pod_sets[0], "", [])).requests
+    assert (requests["cpu"], requests.get("memory", 0) // 2**20) == (cpu, memory)
+    assert [each["name"] for each in pod_sets] == ["head", "small"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "requests"),
+    [
+        ({"autoscalerOptions": {"resources": {"requests": {"cpu": "2"}}}}, {"cpu": 2000}),
+        ({"autoscalerOptions": {"imagePullPolicy": "Always"}}, {"cpu": 500, "memory": 512 * 2**20}),
+        ({"enableInTreeAutoscaling": False}, {}),
+    ],
+)
+def test_the_autoscaler_of_a_ray_cluster_has_its_own_resources(
+    changes: Manifest, requests: dict[str, int]
+) -> None:
+    """If its options give some, only these count."""
+    job = manifest("RayCluster", spec={**RAY, "enableInTreeAutoscaling": True, **changes})
+    bare, found = (
+        read_pod_set(Fields(pod_sets_of(Fields(each, "", []))[0], "", [])).requests
+        for each in (manifest("RayCluster"), job)
+    )
+    more = {name: amount - bare.get(name, 0) for name, amount in found.items()}
+    assert {name: amount for name, amount in more.items() if amount} == requests
+
+
+def test_a_ray_job_of_an_existing_cluster_is_refused() -> None:
+    """Kueue skips it, because the cluster has a Workload of its own."""
+    job = manifest("RayJob", spec={"clusterSelector": {"ray.io/cluster": "c"}})
+    with pytest.raises(
+        ClusterError, match=r"spec\.clusterSelector: Kueue does not manage a RayJob that uses"
+    ):
+        submitted(cluster_from(dump(), "d"), job, "d")

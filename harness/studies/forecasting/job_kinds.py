@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.base.json_text import mapping_of, parse_json
+from harness.cluster.kinds.kueue_releases import NEWEST, Release
 from harness.cluster.kinds.topology import LAYERS
 from harness.cluster.yaml.fields import Fields
+from harness.studies.forecasting.ray_heads import SUBMITTER, with_sidecars
 from harness.studies.forecasting.spark_applications import spark_pod_sets
 from harness.studies.forecasting.train_jobs import GROUP as TRAINER
 
@@ -30,6 +32,8 @@ LEAST = "kueue.x-k8s.io/job-min-parallelism"
 NO_POD = "so there is no pod that could start"
 """The fault of a job without pods, as the end of a sentence."""
 
+_RAY = "ray.io"
+
 _TOPOLOGY: Mapping[str, str] = {
     "kueue.x-k8s.io/podset-required-topology": "required",
     "kueue.x-k8s.io/podset-preferred-topology": "preferred",
@@ -41,30 +45,20 @@ _TOPOLOGY: Mapping[str, str] = {
 }
 """Maps annotations of pod templates to the fields of `topologyRequest` that Kueue derives from them."""
 
-_SUBMITTER = {
-    "spec": {
-        "restartPolicy": "Never",
-        "containers": [
-            {
-                "name": "ray-job-submitter",
-                "resources": {
-                    "requests": {"cpu": "500m", "memory": "200Mi"},
-                    "limits": {"cpu": "1", "memory": "1Gi"},
-                },
-            }
-        ],
-    }
-}
+_SUBMITTER = {"spec": {"restartPolicy": "Never", "containers": [SUBMITTER]}}
 """The pod that submits a RayJob if the RayJob has no template for this pod."""
 
 
-def pod_sets_of(job: Fields) -> list[PodSet]:
-    """Returns the pod sets of a job, whose kind must be one of `KINDS`.
+def pod_sets_of(job: Fields, release: Release = NEWEST) -> list[PodSet]:
+    """Returns the pod sets that a release of Kueue makes of a job, whose kind must be one of `KINDS`.
 
     Errors in the manifest are added to the faults of `job`.
     """
     kind = job.string("kind")
-    return [_with_topology(each, job) for each in _OF_KIND[kind][1](job)]
+    found = list(_OF_KIND[kind][1](job))
+    if _OF_KIND[kind][0] == _RAY and not job.faults:
+        found[0] = with_sidecars(found[0], job.raw("metadata"), job.raw("spec"), release)
+    return [_with_topology(each, job) for each in found]
 
 
 def copies_of(job: Fields) -> int:
@@ -126,6 +120,8 @@ def _of_ray_cluster(spec: Fields) -> Iterator[PodSet]:
 
 def _of_ray_job(job: Fields) -> Iterator[PodSet]:
     spec = job.child("spec")
+    if spec.raw("clusterSelector"):
+        spec.fault("clusterSelector", "Kueue does not manage a RayJob that uses an existing RayCluster")
     yield from _of_ray_cluster(spec.child("rayClusterSpec"))
     if spec.string("submissionMode", "K8sJobMode") == "K8sJobMode":
         template = spec.raw("submitterPodTemplate") or _SUBMITTER
@@ -213,9 +209,9 @@ _OF_KIND: Mapping[str, tuple[str, Callable[[Fields], Iterator[PodSet]]]] = {
     "Job": ("batch", _of_job),
     "Pod": ("", _of_pod),
     "JobSet": ("jobset.x-k8s.io", _of_job_set),
-    "RayJob": ("ray.io", _of_ray_job),
-    "RayCluster": ("ray.io", lambda job: _of_ray_cluster(job.child("spec"))),
-    "RayService": ("ray.io", lambda job: _of_ray_cluster(job.child("spec").child("rayClusterConfig"))),
+    "RayJob": (_RAY, _of_ray_job),
+    "RayCluster": (_RAY, lambda job: _of_ray_cluster(job.child("spec"))),
+    "RayService": (_RAY, lambda job: _of_ray_cluster(job.child("spec").child("rayClusterConfig"))),
     "PyTorchJob": ("kubeflow.org", _replicas("pytorchReplicaSpecs", "Master", "Worker")),
     "TFJob": ("kubeflow.org", _replicas("tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")),
     "XGBoostJob": ("kubeflow.org", _replicas("xgbReplicaSpecs", "Master", "Worker")),

@@ -184,7 +184,7 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         if not sum(each.integer("count", 1) for each in items) and not faults:
             fields.child("spec").fault("podSets", f"it has no pods, {NO_POD}")
     else:
-        pod_sets = pod_sets_of(fields)
+        pod_sets = pod_sets_of(fields, controller_release(cluster.kueue_controller))
         copies = copies_of(fields)
         if not copies * sum(each["count"] for each in pod_sets) and not faults:
             faults.append(Fault("spec", f"it has no pods, {NO_POD}"))
