@@ -5,7 +5,6 @@ Upstream: `entryOrdering` in scheduler.go and fair_sharing_iterator.go in pkg/sc
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import final
@@ -67,23 +66,16 @@ class FairOrder:
         self._by_priority = gates.priority_sorting_within_cohort
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yields the entries in order, and picks each one when it is needed.
-
-        Entries that start with a reason are left out if they cannot delay other entries.
-        """
+        """Yields the entries in order, and picks each one when it is needed."""
         waiting = [entry for entry in entries if not entry.reason]
-        if len(waiting) < 2:
-            return iter(waiting)
-        one = len({entry.workload.cluster_queue.root for entry in waiting}) == 1
-        return self._tournament(entries, waiting) if one else self._by_name(entries)
+        return iter(waiting) if len(waiting) < 2 else self._in_turn(entries)
 
-    def _by_name(self, entries: list[Entry]) -> Iterator[Entry]:
-        """Yields the entries of several trees. The waiting queue whose name sorts first chooses the tree."""
+    def _in_turn(self, entries: list[Entry]) -> Iterator[Entry]:
         trees: dict[int, list[Entry]] = {}
         for entry in entries:
             trees.setdefault(entry.workload.cluster_queue.root, []).append(entry)
         draws = {
-            root: iter(present) if len(present) == 1 else self._tournament(present, present)
+            root: iter(present) if len(present) == 1 else self._tournament(present)
             for root, present in trees.items()
         }
         served: set[Entry] = set()
@@ -93,26 +85,14 @@ class FairOrder:
                 served.add(drawn)
                 yield drawn
 
-    def _tournament(self, entries: list[Entry], wanted: list[Entry]) -> Iterator[Entry]:
-        """Yields the winners of a tree until no entry in `wanted` is left.
-
-        Other entries take part only below a child of the lowest common cohort of `wanted`, and only until the
-        wanted entries below this child are drawn. Elsewhere, they cannot delay a wanted entry.
-        """
-        parent, path = self._tree.parent, wanted[0].workload.cluster_queue.path
-        queues = [entry.workload.cluster_queue for entry in wanted]
-        top = next(cohort for cohort in path if all(cohort in queue.below for queue in queues))
-        left = Counter(queue.below[top] for queue in queues)
-        waits = set(wanted)
-        heaps: dict[int, list[tuple[Key, Entry]]] = {top: []}
+    def _tournament(self, entries: list[Entry]) -> Iterator[Entry]:
+        parent, top = self._tree.parent, entries[0].workload.cluster_queue.root
+        heaps: dict[int, list[tuple[Key, Entry]]] = {}
         for entry in entries:
             queue = entry.workload.cluster_queue
-            if left.get(queue.below.get(top, top)):
-                if queue.above not in heaps:
-                    heaps.update(
-                        (cohort, []) for cohort in queue.path if cohort > top and cohort not in heaps
-                    )
-                heaps[queue.above].append((self.key(entry, queue.node), entry))
+            if queue.above not in heaps:
+                heaps.update((cohort, []) for cohort in queue.path if cohort not in heaps)
+            heaps[queue.above].append((self.key(entry, queue.node), entry))
         for cohort in sorted(heaps, reverse=True):  # cohorts have larger numbers than those above them
             heapify(heaps[cohort])
             if cohort != top:
@@ -120,19 +100,15 @@ class FairOrder:
                 heaps[parent[cohort]].append((self.key(winner, cohort), winner))
         while heaps[top]:
             drawn = heaps[top][0][1]
-            queue = drawn.workload.cluster_queue
             yield drawn
-            left[queue.below[top]] -= drawn in waits
-            below = queue.node
-            for cohort in queue.path:  # the drawn entry comes first in each of them
+            below = drawn.workload.cluster_queue.node
+            for cohort in drawn.workload.cluster_queue.path:  # the drawn entry comes first in each of them
                 rest = heaps.get(below)
-                if rest and (cohort != top or left[below]):
+                if rest:
                     winner = rest[0][1]
                     heapreplace(heaps[cohort], (self.key(winner, below), winner))
                 else:
                     heappop(heaps[cohort])
-                if cohort == top:
-                    break
                 below = cohort
 
     def key(self, entry: Entry, node: int) -> Key:
