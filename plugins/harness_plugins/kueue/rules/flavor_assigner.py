@@ -208,15 +208,15 @@ class Assigner:
         if not all(offers[number].covered or self._is_free(counts[number]) for number in mates):
             return {}
         found: dict[int, dict[int, _Choice]] = {number: {} for number in mates}
-        for joint in joint_groups(offers, mates):
-            part = joint.entry if attempt.allowed is None else joint.parts[0]
-            group = joint.with_counts(offers, counts)
-            flavors = range(len(group.cells)) if part is None else attempt.flavors(part.pod_set, part.group)
+        for group, parts, enters in joint_groups(offers, mates, counts):
+            goes_on = enters or attempt.allowed is not None
+            flavors = attempt.flavors(*parts[0]) if goes_on else range(len(group.cells))
             choice = self._scan(attempt.oracle, group, 1, assumed, flavors)
             if choice is None:
                 return {}
-            for number, at, resources in joint.parts:
-                each = tuple(choice.each[resource] for resource in resources)
+            qualities = dict(zip(group.resources, choice.each, strict=True))
+            for number, at in parts:
+                each = tuple(map(qualities.__getitem__, offers[number].groups[at].resources))
                 found[number][at] = choice._replace(each=each)
         return {number: tuple(choices[at] for at in sorted(choices)) for number, choices in found.items()}
 

@@ -8,7 +8,7 @@ Upstream: `checkFlavorForPodSets` in pkg/scheduler/flavorassigner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, final
@@ -242,71 +242,44 @@ def mates_of(pod_sets: Sequence[PodSet]) -> list[tuple[int, ...]]:
 # --- pod sets that get the same flavors -------------------------------------------------------------------
 
 
-class Part(NamedTuple):
-    """The resources of a pod set that belong to one resource group.
-
-    Attributes:
-        pod_set: the index of the pod set.
-        group: the index of the resource group among the groups of the pod set.
-        resources: the positions of these resources in the list of resources of all pod sets in the joint
-            group.
-    """
-
-    pod_set: int
-    group: int
-    resources: tuple[int, ...]
-
-
 class JointGroup(NamedTuple):
-    """A resource group of a queue, and the resources that several pod sets take from it.
+    """A resource group of a queue, and what several pod sets take from it.
 
     Attributes:
-        offer: the flavors and flavor-resources for every resource that any pod set takes, without amounts.
-        parts: the resources of each pod set.
-        entry: the part of the first pod set. The flavors that this pod set has tried determine where a scan
-            continues. None if the pod set does not take the resource that Kueue looks up. Every scan then
-            starts with the first flavor.
+        offer: the flavors, and the amounts that all pods of these pod sets take in total.
+        parts: each pod set, with the index of the resource group among the groups of the pod set.
+        enters: whether the flavors that the first pod set has tried determine where a scan continues. If it
+            does not take the resource that Kueue looks up, every scan starts with the first flavor.
     """
 
     offer: GroupOffer
-    parts: tuple[Part, ...]
-    entry: Part | None
-
-    def with_counts(self, offers: Sequence[PodSetOffer], counts: Sequence[int]) -> GroupOffer:
-        """Returns the offer of the group, with the amounts that all pods of the pod sets take in total."""
-        amounts = [0] * len(self.offer.resources)
-        for pod_set, group, resources in self.parts:
-            for at, amount in zip(resources, offers[pod_set].groups[group].amounts, strict=True):
-                amounts[at] += amount * counts[pod_set]
-        return GroupOffer(self.offer.resources, tuple(amounts), self.offer.flavors, self.offer.cells)
+    parts: list[tuple[int, int]]
+    enters: bool
 
 
-def joint_groups(offers: Sequence[PodSetOffer], mates: Sequence[int]) -> list[JointGroup]:
-    """Returns the resource groups from which the pod sets of one group take resources."""
+def joint_groups(
+    offers: Sequence[PodSetOffer], mates: Sequence[int], counts: Sequence[int]
+) -> Iterator[JointGroup]:
+    """Yields the resource groups from which the pod sets of one group take resources."""
     by_flavors: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for number in mates:
         for at, group in enumerate(offers[number].groups):
             by_flavors.setdefault(group.flavors, []).append((number, at))
-    return [_joined(offers, mates[0], members) for members in by_flavors.values()]
-
-
-def _joined(offers: Sequence[PodSetOffer], first: int, members: Sequence[tuple[int, int]]) -> JointGroup:
-    groups = [offers[number].groups[at] for number, at in members]
-    resources = tuple(dict.fromkeys(resource for group in groups for resource in group.resources))
-    cells: list[tuple[int, ...] | None] = []
-    for flavor in range(len(groups[0].flavors)):
-        numbers: dict[str, int] = {}
-        for group in groups:
-            numbers.update(zip(group.resources, group.cells[flavor] or (), strict=False))
-        cells.append(tuple(numbers[each] for each in resources) if len(numbers) == len(resources) else None)
-    parts = tuple(
-        Part(number, at, tuple(resources.index(each) for each in group.resources))
-        for (number, at), group in zip(members, groups, strict=True)
-    )
-    enters = parts[0].pod_set == first and min(resources, key=_hash) in groups[0].resources
-    return JointGroup(
-        GroupOffer(resources, (), groups[0].flavors, tuple(cells)), parts, parts[0] if enters else None
-    )
+    for flavors, parts in by_flavors.items():
+        total: dict[str, int] = {}
+        numbers: list[dict[str, int]] = [{} for _ in flavors]
+        for number, at in parts:
+            group = offers[number].groups[at]
+            for resource, amount in zip(group.resources, group.amounts, strict=True):
+                total[resource] = total.get(resource, 0) + amount * counts[number]
+            for of_flavor, cells in zip(numbers, group.cells, strict=True):
+                of_flavor.update(zip(group.resources, cells or (), strict=False))
+        joint = tuple(
+            tuple(map(each.__getitem__, total)) if len(each) == len(total) else None for each in numbers
+        )
+        first, at = parts[0]
+        enters = first == mates[0] and min(total, key=_hash) in offers[first].groups[at].resources
+        yield JointGroup(GroupOffer(tuple(total), tuple(total.values()), flavors, joint), parts, enters)
 
 
 def _hash(resource: str) -> int:
