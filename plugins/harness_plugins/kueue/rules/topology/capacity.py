@@ -57,7 +57,7 @@ def capacity_of(pods: PodsToPlace) -> Capacity:
     figures = Capacity(len(tree.values))
     first, end = tree.leaves.start, tree.leaves.stop
     alone = _fits(room, worker, {}, len(tree.leaves))
-    if suitable is not None and not all(suitable):
+    if suitable is not None:
         alone = [times if suits else 0 for times, suits in zip(alone, suitable, strict=True)]
     figures.pods[first:end] = alone
     if leader is None:  # `*_with` then equals the other figures
@@ -75,7 +75,9 @@ def capacity_of(pods: PodsToPlace) -> Capacity:
         for domain in tree.domains[level] if level < finest else ():
             _add_up(figures, domain, tree.children[domain], unit)
         if level == wanted.slice_level:
-            _count_slices(figures, tree.domains[level], wanted.size)
+            start, stop = tree.domains[level].start, tree.domains[level].stop
+            figures.slices[start:stop] = [pods // wanted.size for pods in figures.pods[start:stop]]
+            figures.slices_with[start:stop] = [pods // wanted.size for pods in figures.pods_with[start:stop]]
     return figures
 
 
@@ -90,17 +92,6 @@ def _fits(room: Room, requests: Mapping[str, int], taken: Mapping[str, int], lea
                 [(left - less) // amount if left > less else 0 for left in room.get(resource, nothing)]
             )
     return columns[0] if len(columns) == 1 else list(map(min, *columns))
-
-
-def _count_slices(figures: Capacity, domains: range, size: int) -> None:
-    if size == 1:
-        first, end = domains.start, domains.stop
-        figures.slices[first:end] = figures.pods[first:end]
-        figures.slices_with[first:end] = figures.pods_with[first:end]
-        return
-    for domain in domains:
-        figures.slices[domain] = figures.pods[domain] // size
-        figures.slices_with[domain] = figures.pods_with[domain] // size
 
 
 def _add_up(figures: Capacity, domain: int, children: range, unit: int) -> None:

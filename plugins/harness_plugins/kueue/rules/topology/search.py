@@ -50,19 +50,11 @@ class Search:
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
         """Returns the one domain of a level that can take all pods, in a list, or None if there is none."""
-        figures, leaders = self._figures, self._leaders
         ordered = self._with_leader_first(self._tree.domains[level])
-        if not ordered:
+        able = self._able(ordered, self._figures.slices_with, slices, self._leaders)
+        if not able:
             return None
-        top = ordered[0]
-        suffices = figures.slices_with[top] >= slices and figures.leaders[top] >= leaders
-        if self._wanted.least_free:
-            for domain in ordered:
-                if figures.leaders[domain] >= leaders and figures.slices_with[domain] >= slices:
-                    return [domain]
-        elif suffices:
-            return [self._best(ordered, figures.slices_with, slices, leaders)]
-        return None
+        return [able[0] if self._wanted.least_free else min(able, key=self._figures.slices_with.__getitem__)]
 
     def _several(self, level: int, slices: int) -> list[int] | None:
         """Returns domains of a level that can take all pods together, or None if they are too small."""
@@ -159,16 +151,11 @@ class Search:
             or (leaders > 0 and self._figures.leaders[first] < leaders)
         ):
             return first
-        return self._best(domains[at:], figure, missing, leaders)
+        return min(self._able(domains[at:], figure, missing, leaders), key=figure.__getitem__)
 
-    def _best(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> int:
-        """Returns the first domain with the smallest sufficient figure, or `domains[0]` if none suffices."""
-        able = [
-            domain
-            for domain in domains
-            if figure[domain] >= missing and self._figures.leaders[domain] >= leaders
-        ]
-        return min(able, key=figure.__getitem__) if able else domains[0]
+    def _able(self, domains: list[int], figure: list[int], missing: int, leaders: int) -> list[int]:
+        able = self._figures.leaders
+        return [domain for domain in domains if figure[domain] >= missing and able[domain] >= leaders]
 
     def _plain(self, domains: Iterable[int]) -> list[int]:
         slices, pods, sign = self._figures.slices, self._figures.pods, 1 if self._wanted.least_free else -1
