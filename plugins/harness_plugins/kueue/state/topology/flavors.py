@@ -177,22 +177,18 @@ class TopologyFlavors:
 
     def hold(self, placed: Iterable[Placed]) -> None:
         """Subtracts the capacity that a workload's places use."""
-        for each in placed:
-            each.charge()
-            self._take_from_others(each, 1)
-        self.version += 1
+        self._take(placed, 1)
 
     def drop(self, placed: Iterable[Placed]) -> None:
         """Releases the capacity that a workload's places use."""
-        for each in placed:
-            each.refund()
-            self._take_from_others(each, -1)
-        self.version += 1
+        self._take(placed, -1)
 
-    def _take_from_others(self, placed: Placed, times: int) -> None:
-        for flavor in self.beside(placed.flavor):
-            for leaf, pods in _in_flavor(placed, flavor):
-                flavor.room.take(leaf, placed.pod_set.requests, times * pods)
+    def _take(self, placed: Iterable[Placed], times: int) -> None:
+        for each in placed:
+            for flavor in (each.flavor, *self.beside(each.flavor)):
+                for leaf, pods in self.taken_by(each, flavor):
+                    flavor.room.take(leaf, each.pod_set.requests, times * pods)
+        self.version += 1
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
         """Returns the other flavors that share nodes with a flavor.
