@@ -30,7 +30,6 @@ class Terms:
     """Workloads with the time at which each of them becomes due.
 
     Attributes:
-        first: the earliest time at which a workload could become due.
         woken: the last wake-up time that was requested.
     """
 
@@ -38,7 +37,6 @@ class Terms:
         self._at: dict[Workload, int] = {}
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
-        self.first = maxsize
         self.woken = -1
 
     def __contains__(self, workload: object) -> bool:
@@ -50,7 +48,6 @@ class Terms:
         self._serial += 1
         self._at[workload] = at
         heappush(self._due, (at, workload.name, self._serial, workload))
-        self.first = self._due[0][0]
 
     def drop(self, workload: Workload) -> None:
         """Removes a workload and its time, if it has one."""
@@ -63,13 +60,11 @@ class Terms:
             if self._at.get(workload) == at:
                 del self._at[workload]
                 yield workload
-        self._settle()
 
     def next(self) -> int | None:
         """Returns the next time at which a workload becomes due, or None if there is none."""
         while self._due and self._at.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
-        self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
@@ -80,8 +75,10 @@ class Terms:
         self.woken = max(now + 1, at)
         return self.woken
 
-    def _settle(self) -> None:
-        self.first = self._due[0][0] if self._due else maxsize
+    @property
+    def first(self) -> int:
+        """The earliest time at which a workload could become due, or the largest integer for none."""
+        return self._due[0][0] if self._due else maxsize
 
 
 class TimedOut(NamedTuple):
