@@ -5,58 +5,56 @@ The cache key of each result is the content of the input that it depends on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import TypeVar
 
 from harness.base.memo import Memo
 from harness.policy import PodSet
-from harness_plugins.kueue.rules.flavor_offers import Offers, PodSetOffer
-from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies, WorkloadTopology
+from harness_plugins.kueue.rules.flavor_offers import Offers
+from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.tree import TopologyTree
-from harness_plugins.kueue.state.workload import Chosen
+
+_T = TypeVar("_T")
 
 
 def kept_offers(offers: Offers) -> Offers:
     """Returns a function that caches the flavors that queues offer, by the request's `number`."""
-    known: Memo[tuple[int, int], tuple[PodSetOffer, ...]] = Memo()
 
-    def of(asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
-        key = queue.number, asks.number
-        found = known.get(key)
-        if found is None:
-            found = known[key] = offers(asks, queue)
-        return found
+    def key(asks: Asks, queue: ClusterQueueState) -> tuple[int, int]:
+        return queue.number, asks.number
 
-    return of
+    return _kept(offers, key)
 
 
 def kept_topologies(topologies: Topologies) -> Topologies:
     """Returns a function that caches the topology requests of workloads."""
-    known: Memo[tuple[object, ...], tuple[WorkloadTopology | None]] = Memo()
 
-    def of(
-        offers: tuple[PodSetOffer, ...], chosen: Chosen, counts: tuple[int, ...]
-    ) -> WorkloadTopology | None:
-        key = offers, chosen, counts
-        found = known.get(key)
-        if found is None:
-            found = known[key] = (topologies(*key),)
-        return found[0]
+    def key(*asked: object) -> tuple[object, ...]:
+        return asked
 
-    return of
+    return _kept(topologies, key)
 
 
 def kept_suitable_leaves(suitable: SuitableLeaves) -> SuitableLeaves:
     """Returns a function that caches which leaves suit a pod set, by the fields that restrict its nodes."""
-    known: Memo[tuple[object, ...], tuple[Sequence[bool] | None]] = Memo()
 
-    def of(tree: TopologyTree, pod_set: PodSet) -> Sequence[bool] | None:
+    def key(tree: TopologyTree, pod_set: PodSet) -> tuple[object, ...]:
         selector = tuple(pod_set.node_selector.items())
-        key = tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
-        found = known.get(key)
+        return tree, selector, pod_set.tolerations, pod_set.affinity, pod_set.pod_template
+
+    return _kept(suitable, key)
+
+
+def _kept(answer: Callable[..., _T], key: Callable[..., object]) -> Callable[..., _T]:
+    known: Memo[object, tuple[_T]] = Memo()
+
+    def of(*asked: object) -> _T:
+        question = key(*asked)
+        found = known.get(question)
         if found is None:
-            found = known[key] = (suitable(tree, pod_set),)
+            found = known[question] = (answer(*asked),)
         return found[0]
 
     return of
