@@ -13,7 +13,6 @@ from typing import final
 from harness.base.memo import Memo
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
-from harness_plugins.kueue.state.amounts import Amounts
 
 _FEW = 8
 """Up to this number of resources, computing shares is as fast as comparing usages."""
@@ -50,20 +49,6 @@ class KeptShares(Shares):
             else:
                 found = known[usage] = self.weighted(node, many.given(usage))
         return found
-
-    def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
-        """Returns the share that a tree node would have if it used more or less."""
-        width, usages = self._width, self._usage
-        first, end = node * width, (node + 1) * width
-        usage = usages[first:end]
-        for cell, amount in amounts:
-            usage[cell] += sign * amount
-        found = self._known[node].get(usage[0] if width == 1 else tuple(usage))
-        if found is None:
-            before, usages[first:end] = usages[first:end], usage
-            found = self.of(node)
-            usages[first:end] = before
-        return found[1]
 
 
 @final
