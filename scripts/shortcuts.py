@@ -161,7 +161,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "RecordedOracle": _no_record,
     "CachedFits": lambda: _answers(CachedFits, None, "of", "note"),
     "CachedNoFits": lambda: _answers(CachedNoFits, None, "of", "note", "futile"),
-    "LacksQuota": lambda: _plain("within_quota"),
+    "lacks_quota": lambda: _plain("within_quota"),
     "InVain": lambda: _answers(InVain, None, "run", "reason_changed"),
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": lambda: _forgets(no_targets.FairReasons, "_known"),

@@ -53,6 +53,7 @@ from harness_plugins.kueue.conformance import cycles, targets
 from harness_plugins.kueue.factory import classic, fair_sharing
 from harness_plugins.kueue.policy import KueuePolicy
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
+from harness_plugins.kueue.rules.nomination import Fit
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.cache import Cache
@@ -88,8 +89,9 @@ class _AsksForAll:
 
     def cycle(self, now: int) -> Iterator[Decision]:
         yield from self._policy.cycle(now)
-        known = self._policy.scheduler.within_quota
-        fits = known.__self__._fits  # type: ignore[attr-defined]
+        scheduler, offers = self._policy.scheduler, self._policy.scheduler._machinery._offers
+        known = scheduler.within_quota
+        fits = Fit(scheduler.cache, offers, scheduler._gates, fair=scheduler.fair).fits
         for workload in self._policy._workloads.values():
             if not workload.has_quota:
                 self.answers.append(fits(workload))

@@ -29,7 +29,7 @@ from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
 from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 from harness_plugins.kueue.shortcuts.lacks import Lacks
-from harness_plugins.kueue.shortcuts.lacks_quota import LacksQuota
+from harness_plugins.kueue.shortcuts.lacks_quota import lacks_quota
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, FairReasons, Reasons
 from harness_plugins.kueue.shortcuts.refused_sides import RefusedSides
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
@@ -77,7 +77,9 @@ class Shortcuts:
         self, cache: Cache, offers: Offers, fits: Callable[[Workload], bool]
     ) -> Callable[[Workload], bool]:
         """Returns a function that finds out whether workloads could get quota."""
-        return LacksQuota(cache, offers, fits).fits if self._on else fits
+        if not self._on:
+            return fits
+        return lambda workload: not lacks_quota(cache, offers, workload) and fits(workload)
 
     def nomination(
         self,
