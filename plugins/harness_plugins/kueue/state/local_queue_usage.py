@@ -105,12 +105,12 @@ class LocalQueueUsage:
 
     name: str
     label: str
-    weight: float
-    consumed: dict[str, int]
-    updated: int
-    sampled: bool
-    begun: bool
-    named: bool = True
+    weight: float = 1.0
+    consumed: dict[str, int] = field(default_factory=dict)
+    updated: int = 0
+    sampled: bool = False
+    begun: bool = False
+    named: bool = False
     held: dict[str, int] = field(default_factory=dict)
     usage: float = 0.0
     still: bool = False
@@ -165,16 +165,18 @@ class LocalQueueUsages:
                 self._local_queues.pop(name, None)
         for name, local_queues in self._local_queues.items():
             for key, local_queue in local_queues.items():
-                local = cluster.local_queues.get(key)
-                sampled = name in self._usable and (local is None or local.stop_policy == "None")
-                if local is None and local_queue.named:  # deleted
-                    local_queue.consumed, local_queue.begun, sampled = {}, False, False
-                elif sampled and not local_queue.sampled:
-                    self._resume(local_queue, local)
-                local_queue.sampled = sampled
-                local_queue.named = local_queue.named or local is not None
-                local_queue.weight = float(local.weight) if local else 1.0
-                self._count(local_queue)
+                self._match(local_queue, name, cluster.local_queues.get(key))
+
+    def _match(self, local_queue: LocalQueueUsage, queue: str, local: LocalQueue | None) -> None:
+        sampled = queue in self._usable and (local is None or local.stop_policy == "None")
+        if local is None and local_queue.named:  # deleted
+            local_queue.consumed, local_queue.begun, sampled = {}, False, False
+        elif sampled and not local_queue.sampled:
+            self._resume(local_queue, local)
+        local_queue.sampled = sampled
+        local_queue.named = local_queue.named or local is not None
+        local_queue.weight = float(local.weight) if local else 1.0
+        self._count(local_queue)
 
     def _resume(self, local_queue: LocalQueueUsage, local: LocalQueue | None) -> None:
         """Begins to sample a LocalQueue that is new or was stopped.
@@ -210,19 +212,10 @@ class LocalQueueUsages:
 
     def _open(self, queue: str, namespace: str, name: str) -> LocalQueueUsage:
         assert self._began is not None
-        local = self._cluster.local_queues.get((namespace, name))
-        sampled = queue in self._usable and (local is None or local.stop_policy == "None")
-        local_queue = LocalQueueUsage(
-            f"{namespace}/{name}",
-            f"{namespace}/{name}" if self._by_namespace else name,
-            float(local.weight) if local else 1.0,
-            dict(local.consumed) if local and sampled and self._half_life else {},
-            self._now - (self._now - self._began) % self._interval,
-            sampled=sampled,
-            begun=sampled,
-            named=local is not None,
-        )
-        self._count(local_queue)
+        full = f"{namespace}/{name}"
+        local_queue = LocalQueueUsage(full, full if self._by_namespace else name)
+        self._match(local_queue, queue, self._cluster.local_queues.get((namespace, name)))
+        local_queue.updated = self._now - (self._now - self._began) % self._interval
         self._local_queues[queue][namespace, name] = local_queue
         return local_queue
 
