@@ -20,6 +20,9 @@ Queues: TypeAlias = Callable[[int], list[ClusterQueueState]]
 Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
 """Returns the next candidate of a queue, or None if there are no more."""
 
+_Rank: TypeAlias = tuple[bool, bool, bool, int, int, str]
+_NO_CANDIDATE: _Rank = (True, True, True, 0, 0, "")
+
 
 @final
 class TargetClusterQueueOrdering:
@@ -56,6 +59,8 @@ class TargetClusterQueueOrdering:
         self._leaves_out = leaves_out
         # For each cohort that was reached, the shares of the queues and cohorts right below it that are left.
         self._left: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, tuple[Share, str]]]] = {}
+        # For each queue that could be next, the rank of its next candidate among those of other queues.
+        self._ranks: dict[ClusterQueueState, _Rank] = {}
         self._last: ClusterQueueState | None = None
 
     def next(self) -> ClusterQueueState | None:
@@ -65,7 +70,8 @@ class TargetClusterQueueOrdering:
         candidates of the other queues must stay the same.
         """
         last = self._last
-        if last is not None:  # only the shares of this queue and of the cohorts above it may have changed
+        if last is not None:  # only this queue and the shares of the cohorts above it may have changed
+            del self._ranks[last]
             self._look_at([last], self._left[last.above][0])
             for cohort, above in pairwise(last.path):
                 self._look_at_cohorts([cohort], self._left[above][1])
@@ -94,22 +100,27 @@ class TargetClusterQueueOrdering:
 
     def _first_of(self, queues: dict[ClusterQueueState, Share]) -> ClusterQueueState | None:
         """Returns the queue with the largest share. Queues without candidates are dropped when found."""
+        ranks = self._ranks
         while queues:
             largest = max(queues.values())
             tied = [queue for queue, share in queues.items() if share == largest]
             for queue in tied:
-                if self._head(queue) is None:
-                    del queues[queue]
-            if tied := [queue for queue in tied if queue in queues]:
-                return min(tied, key=self._rank)
+                if queue not in ranks:
+                    ranks[queue] = self._rank(queue)
+            first = min(tied, key=ranks.__getitem__)
+            if ranks[first] != _NO_CANDIDATE:
+                return first
+            for queue in tied:
+                del queues[queue]
         return None
 
-    def _rank(self, queue: ClusterQueueState) -> tuple[bool, bool, int, int, str]:
-        """Returns the rank of a queue's next candidate among those of other queues."""
+    def _rank(self, queue: ClusterQueueState) -> _Rank:
+        """Returns the rank of a queue's next candidate. Queues without candidates come last."""
         head = self._head(queue)
-        assert head is not None
+        if head is None:
+            return _NO_CANDIDATE
         not_evicted, priority, reserved, uid = head.rank
-        return not_evicted, queue is self._own, priority, reserved, uid
+        return False, not_evicted, queue is self._own, priority, reserved, uid
 
     def _is_left_out(self, cohort: int, below: int) -> bool:
         own = self._own.below
