@@ -90,6 +90,10 @@ class Quota:
                 return resource
         return None
 
+    def unused_min(self, resource: str) -> int:
+        """Returns how much more of a resource stays within `min`. It is negative if the usage exceeds it."""
+        return self.min.get(resource, 0) - self.used.get(resource, 0)
+
     def borrows(self) -> str | None:
         """Returns a resource whose usage exceeds its guarantee, or None if there is none."""
         least = self.min

@@ -84,10 +84,10 @@ class AckRules:
 
     Args:
         budgets: the PodDisruptionBudgets. Under these rules, preemption never violates them.
-        by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if the
-            usage plus the request must be within its `min`.
 
     Attributes:
+        by_usage: True if a quota can claim its guarantee while its usage is within its `min`. False if the
+            usage plus the request must be within its `min`.
         names_nodes: whether the record lists each node on which no pod can be preempted.
         counts_twice: whether a dry run also checks the quota for a victim that does not fit on the node. See
             `QuotaBound`.
@@ -117,11 +117,11 @@ class AckRules:
         by_usage: bool = False,
         examines_all: bool = False,
     ) -> None:
+        self.by_usage = by_usage
         self.examines_all = examines_all
         self.usage = usage
         self.budgets = budgets
         self._protection = protection
-        self._by_usage = by_usage
         self._may_go: dict[NodeInfo, tuple[int, list[PodInfo]]] = {}  # with the generation of the node
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
@@ -140,7 +140,7 @@ class AckRules:
         """
         if quota is None:
             return False
-        if self._by_usage:
+        if self.by_usage:
             amounts = {resource: amount - own.get(resource, 0) for resource, amount in amounts.items()}
         return self.usage.tree.within_min(quota, amounts)
 
@@ -152,7 +152,7 @@ class AckRules:
         if not reclaims:
             if usage.has_lower(quota, request.pod.priority):
                 return None
-            return NOT_LOWER_BY_USAGE if self._by_usage else NOT_LOWER
+            return NOT_LOWER_BY_USAGE if self.by_usage else NOT_LOWER
         lent = Lent(quota)
         found = any(leaf is not quota and lent.may_lose(leaf) for leaf in usage.tree.leaves.values())
         return None if found else NOBODY_BORROWS

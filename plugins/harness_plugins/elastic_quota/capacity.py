@@ -28,6 +28,7 @@ class CapacityRules:
         usage: the quotas, without a hierarchy.
     """
 
+    by_usage = False
     names_nodes = True
     counts_twice = True
     sorts_victims = True

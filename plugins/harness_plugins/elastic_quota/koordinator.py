@@ -33,6 +33,7 @@ class KoordinatorRules:
         quirks: whether dry runs reproduce behavior that is found only in Koordinator's code. See `exceeded`.
     """
 
+    by_usage = False
     names_nodes = False
     sorts_victims = False
     least_first = False

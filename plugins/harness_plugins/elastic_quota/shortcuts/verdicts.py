@@ -8,7 +8,7 @@ resources. In both cases, there must be no pod that it may preempt.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import ge, gt
+from operator import gt
 from typing import NamedTuple, TypeAlias, final
 
 from harness.models.cluster import UNLIMITED
@@ -74,10 +74,10 @@ class QuotaVerdicts:
         # What all verdicts at one version have in common, see `_look`.
         self._at = -1
         self._limits: list[Limit] = []
-        self._may_preempt = self._may_claim = self._by_others = False
-        self._beside: Amounts = {}
+        self._may_preempt = self._by_others = False
         self._largest: Sequence[int] = ()
-        self._unclaimed: list[int] = []  # for each resource, an amount that alone claims nothing
+        # For each resource, the largest amount with which a pod claims the guarantee. Empty if no pod does.
+        self._claimable: list[int] = []
 
     @property
     def version(self) -> int:
@@ -88,7 +88,7 @@ class QuotaVerdicts:
         """See `Verdicts`."""
         if self._at != self._cache.version:
             self._look()
-        if self._may_preempt or (self._may_claim and self._claims(least)):
+        if self._may_preempt or (self._claimable and not any(map(gt, least, self._claimable))):
             return None
         for left, resource, rejecting in self._limits:
             if least[resource] > left:
@@ -109,37 +109,25 @@ class QuotaVerdicts:
                 return True
         return False
 
-    def _claims(self, least: Sequence[int]) -> bool:
-        if any(map(ge, least, self._unclaimed)):
-            return False  # a larger request is never within a guarantee that a smaller one exceeds
-        if self._reclaims({name: least[resource] for name, resource in self._names.items()}):
-            return True
-        for name, resource in self._names.items():
-            if not self._reclaims({**self._nothing, name: least[resource]}):
-                self._unclaimed[resource] = least[resource]
-                break
-        return False
-
-    def _reclaims(self, own: Amounts) -> bool:
-        return self._rules.reclaims(self._quota, sum_of(own, self._beside), own)
-
     def _look(self) -> None:
         cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
         self._at = cache.version
         self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
         if self._may_preempt:
             return  # nothing else matters
-        beside = self._nominated.beside(quota, pod.priority)
-        self._beside, taken = beside.in_quota, with_amounts(self._nothing, beside)
+        taken = with_amounts(self._nothing, self._nominated.beside(quota, pod.priority))
         self._limits = self._limits_beside(taken)
-        self._may_claim = (
+        rules, self._claimable = self._rules, []
+        if (
             self._preempts
-            and self._reclaims(self._nothing)
-            and self._rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
-        )
+            and rules.reclaims(quota, taken.in_quota, self._nothing)
+            and rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
+        ):
+            self._claimable = [UNLIMITED] * len(cache.names)
+            for name, resource in self._names.items() if not rules.by_usage else ():
+                self._claimable[resource] = quota.unused_min(name) - taken.in_quota[name]
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
         self._largest = ()  # computed when it is needed
-        self._unclaimed = [UNLIMITED] * len(cache.names)
 
     def _limits_beside(self, taken: Taken) -> list[Limit]:
         """Returns the limits in the order of checks."""
