@@ -145,7 +145,8 @@ class Resting:
         Returns:
             The pods whose rejection must be recorded, in any order.
         """
-        look, news = Look(verdicts, self.seen, reached), list[PodInfo]()
+        look = Look(verdicts, self.seen, reached)
+        news: list[PodInfo] = []
         _turn(self._new, look, None, place, turned, news)
         for tree in self._trees:
             tree.turn(look, None, place, turned, news)

@@ -103,7 +103,8 @@ class Rests:
         """Removes and returns the failed groups. If a part of such a group is left, that part stays."""
         others = Rests()
         for key, mine in self._resting.items():
-            moved, stay = list[Entry](), list[Entry]()
+            moved: list[Entry] = []
+            stay: list[Entry] = []
             for peers, group in failed.items():
                 if group in mine:
                     amounts = mine.remove(group)
