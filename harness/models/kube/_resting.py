@@ -24,7 +24,6 @@ from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
 from harness.models.kube.pod import PodInfo, Verdicts
 
 _FEW = 8  # a tree with more groups has two halves; in a smaller tree, searches examine each group
-
 _NEW = 4  # the maximum number of groups that are not in a tree yet
 _UNKNOWN = -1
 
