@@ -99,8 +99,6 @@ def place(
 
 def groups_of(asked: Sequence[PodSetRequest]) -> list[list[PodSetRequest]]:
     """Returns the pod sets by group, in the order in which the groups first appear."""
-    if len(asked) == 1:
-        return [list(asked)]
     groups: dict[tuple[str, str], list[PodSetRequest]] = {}
     for each in asked:
         group = each.request.group
@@ -164,9 +162,7 @@ class WorkloadTopology:
             room = flavor.free if empty else flavor.room
             if len(asked) > 1 or found:
                 room = Room(room)
-            for earlier in found:
-                for leaf, pods in finder.flavors.taken_by(earlier, flavor):
-                    room.take(leaf, earlier.pod_set.requests, pods)
+            finder.flavors.take(found, flavor, room)
             placed = place(
                 flavor.tree,
                 room,

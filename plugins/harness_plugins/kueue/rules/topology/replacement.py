@@ -59,7 +59,9 @@ def replacement(placed: Sequence[Placed], node: str, flavors: TopologyFlavors, *
         each = by_name[request.pod_set.name]
         kept = [domain for domain in each.domains if domain.values != (node,)]
         rest = located(each.pod_set, each.flavor, kept).leaves
-        new = _new_leaves(each.flavor.tree, _room(each, taken, flavors), rest, request, mixed=mixed)
+        room = Room(each.flavor.room)
+        flavors.take(taken, each.flavor, room)
+        new = _new_leaves(each.flavor.tree, room, rest, request, mixed=mixed)
         if not new or len(rest) < len(kept):
             return Replacement(tuple(placed), each)
         taken.append(Placed(each.pod_set, each.flavor, new))
@@ -82,16 +84,6 @@ def added(after: Sequence[Placed], before: Sequence[Placed]) -> tuple[Placed, ..
         if leaves:
             found.append(Placed(each.pod_set, each.flavor, leaves))
     return tuple(found)
-
-
-def _room(placed: Placed, taken: Sequence[Placed], flavors: TopologyFlavors) -> Room:
-    """Returns the capacity of a flavor's leaves that the pod sets replaced so far have left free."""
-    flavor = placed.flavor
-    room = Room(flavor.room)
-    for earlier in taken:
-        for leaf, pods in flavors.taken_by(earlier, flavor):
-            room.take(leaf, earlier.pod_set.requests, pods)
-    return room
 
 
 def _new_leaves(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar, final
 
 from harness.models.cluster import Cluster, ResourceFlavor, Topology
@@ -186,8 +186,7 @@ class TopologyFlavors:
     def _take(self, placed: Iterable[Placed], times: int) -> None:
         for each in placed:
             for flavor in (each.flavor, *self.beside(each.flavor)):
-                for leaf, pods in self.taken_by(each, flavor):
-                    flavor.room.take(leaf, each.pod_set.requests, times * pods)
+                self.take((each,), flavor, flavor.room, times)
         self.version += 1
 
     def beside(self, flavor: TopologyFlavor) -> Sequence[TopologyFlavor]:
@@ -199,16 +198,13 @@ class TopologyFlavors:
             return ()
         return [each for each in self.by_name.values() if each is not flavor and each.tree.by_host]
 
-    def taken_by(self, placed: Placed, flavor: TopologyFlavor) -> Iterable[tuple[int, int]]:
-        """Returns the leaves of a flavor whose capacity these pods use, with the number of pods."""
-        if placed.flavor is flavor:
-            return placed.leaves
-        return _in_flavor(placed, flavor) if flavor in self.beside(placed.flavor) else ()
-
-
-def _in_flavor(placed: Placed, flavor: TopologyFlavor) -> Iterator[tuple[int, int]]:
-    """Yields the leaves of another flavor on whose hosts these pods run, with the number of pods."""
-    for values, pods in placed.domains:
-        there = flavor.tree.leaf(values[-1:])
-        if there is not None:
-            yield there, pods
+    def take(self, placed: Iterable[Placed], flavor: TopologyFlavor, room: Room, times: int = 1) -> None:
+        """Subtracts, from the capacity of a flavor's leaves, what the pods in these places use of it."""
+        for each in placed:
+            leaves: Iterable[tuple[int | None, int]] = each.leaves
+            if each.flavor is not flavor:
+                by_host = flavor in self.beside(each.flavor)
+                leaves = [(flavor.tree.leaf(values[-1:]), pods) for values, pods in each.domains if by_host]
+            for leaf, pods in leaves:
+                if leaf is not None:
+                    room.take(leaf, each.pod_set.requests, times * pods)
