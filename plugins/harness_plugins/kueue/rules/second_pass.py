@@ -62,13 +62,12 @@ class SecondPassNominator:
             found = replacement(before, one.node, self._flavors, mixed=self._mixed)
             return found.placed if found.without is None else None
 
-        placed = place()
-        if placed is not None:
-            return _assignment(one, FIT, added(placed, before)), placed
+        found, lacking = replacement(before, one.node, self._flavors, mixed=self._mixed)
+        if lacking is None:
+            return _assignment(one, FIT, added(found, before)), found
         if self._fails_fast:
             return _assignment(one, NO_FIT, ()), ()
-        lacking = replacement(before, one.node, self._flavors, mixed=self._mixed).without
-        targets = [] if lacking is None else self._targets(one.workload, lacking.pod_set.name, place)
+        targets = self._targets(one.workload, lacking.pod_set.name, place)
         gone = [each for target in targets for each in target.workload.placed]
         placed = (without(gone, place) if targets else None) or ()
         return _assignment(one, PREEMPT, added(placed, before), targets), placed
