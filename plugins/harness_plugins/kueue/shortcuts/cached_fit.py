@@ -24,18 +24,12 @@ _Question: TypeAlias = tuple[int, int, tuple[int, ...]]
 
 @final
 class CachedFits:
-    """The last assignment that fitted, for each request and queue.
+    """The last assignment that fitted, for each request and queue."""
 
-    Args:
-        placed: whether any flavor has a topology. If so, nothing is cached, because places are not checked
-            here.
-    """
+    __slots__ = ("_cache", "_known")
 
-    __slots__ = ("_cache", "_known", "_placed")
-
-    def __init__(self, cache: Cache, *, placed: bool) -> None:
+    def __init__(self, cache: Cache) -> None:
         self._cache = cache
-        self._placed = placed
         self._known: Memo[_Question, tuple[Assignment, list[Check]]] = Memo()
 
     def of(self, workload: Workload) -> Assignment | None:
@@ -47,20 +41,18 @@ class CachedFits:
         known = self._known.get((queue.number, workload.asks.number, workload.counts))
         if known is None:
             return None
-        for cell, amount, (was_available, was_height) in known[1]:
-            if available(cache, queue, cell, amount) is not was_available:
-                return None
-            if height(cache, queue, cell, amount) != was_height:
+        for cell, amount, quota in known[1]:
+            if (available(cache, queue, cell, amount), height(cache, queue, cell, amount)) != quota:
                 return None
         return known[0]
 
     def note(self, workload: Workload, assignment: Assignment, oracle: RecordedOracle) -> None:
-        """Caches an assignment that fits, unless a search for preemption targets took place.
+        """Caches an assignment that fits without places in a topology and without a search for targets.
 
         The assignment must be for all pods of the workload, and its scan must have started with the first
         flavor.
         """
-        if self._placed or assignment.mode != FIT or oracle.searched:
+        if assignment.mode != FIT or assignment.placed or oracle.failed or oracle.found_targets:
             return
         question = workload.cluster_queue.number, workload.asks.number, workload.counts
         self._known[question] = assignment, oracle.checks

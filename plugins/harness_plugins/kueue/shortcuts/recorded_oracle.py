@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target
-from harness_plugins.kueue.rules.preemption_oracle import Oracle, Quota, TargetSearch, available, height
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, Quota, TargetSearch
 from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
@@ -31,7 +31,6 @@ class RecordedOracle(Oracle):
         checks: the answers about the quota of the flavor-resources that were considered.
         no_place: the topology request of the workload if no place was found for it, or None.
         failed: the searches that found no targets.
-        found_targets: whether any search found targets.
     """
 
     def __init__(
@@ -45,15 +44,9 @@ class RecordedOracle(Oracle):
         self.found_targets = False
         self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
-    @property
-    def searched(self) -> bool:
-        """True if there was any search for preemption targets."""
-        return bool(self._known)
-
     def quota_for(self, cell: int, amount: int) -> Quota:
         """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
-        cache, queue = self._cache, self.workload.cluster_queue
-        quota = available(cache, queue, cell, amount), height(cache, queue, cell, amount)
+        quota = super().quota_for(cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
 

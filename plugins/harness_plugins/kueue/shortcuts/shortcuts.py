@@ -103,7 +103,7 @@ class Shortcuts:
         reasons: Reasons = ClassicReasons(cache)
         if isinstance(search, FairSharing):
             reasons = FairReasons(cache, shares, search)
-        fits = CachedFits(cache, placed=topologies is not None)
+        fits = CachedFits(cache)
         no_fits = CachedNoFits(cache, pending, reasons, gates, topologies)
         fair = isinstance(search, FairSharing)
         kept = KeptNominations(offers, assigner, gates, fits, no_fits, cache, reasons, search)
