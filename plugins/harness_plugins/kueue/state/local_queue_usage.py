@@ -91,7 +91,6 @@ class LocalQueueUsage:
     Attributes:
         name: the namespace and name.
         label: the text that identifies the LocalQueue when preemption candidates are ordered.
-        weight: the weight by which the usage is divided.
         sampled: whether the LocalQueue is sampled. A stopped LocalQueue is not sampled.
         begun: whether Kueue has started to record the usage of the LocalQueue. It starts with the first
             sample.
@@ -200,16 +199,6 @@ class LocalQueueUsages:
             return None
         return local_queues.get((job.namespace, job.queue)) or self._open(queue, job.namespace, job.queue)
 
-    def begin(self, now: int) -> None:
-        """Starts the replay. LocalQueues start with the usage in their status, and are sampled from now on.
-
-        If there is no half-life, past usage is not kept.
-        """
-        self._began = self._now = now
-        for (namespace, name), local in self._cluster.local_queues.items():
-            if local.cluster_queue in self._local_queues:
-                self._open(local.cluster_queue, namespace, name)
-
     def _open(self, queue: str, namespace: str, name: str) -> LocalQueueUsage:
         assert self._began is not None
         full = f"{namespace}/{name}"
@@ -224,12 +213,18 @@ class LocalQueueUsages:
     def advance(self, now: int) -> list[str]:
         """Takes all samples that are due, before any other event at this time.
 
+        LocalQueues start with the usage in their status, and are sampled from the first call on. If there is
+        no half-life, past usage is not kept.
+
         Returns:
             The ClusterQueues whose LocalQueues are now in a different order.
         """
-        if self._began is None:
-            self.begin(now)
         self._now = now
+        if self._began is None:
+            self._began = now
+            for (namespace, name), local in self._cluster.local_queues.items():
+                if local.cluster_queue in self._local_queues:
+                    self._open(local.cluster_queue, namespace, name)
         changed = []
         for queue, local_queues in self._local_queues.items():
             moved = False
