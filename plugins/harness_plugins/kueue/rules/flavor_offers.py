@@ -87,14 +87,11 @@ class FlavorOffers:
         self._tree = tree
         self._gates = gates
         self._counted = counting_of(cluster, gates)
-        self._suits: dict[ClusterQueueState, Suiting] = {}
         self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         """Returns what a queue offers to each pod set of a job."""
-        suits = self._suits.get(queue)
-        if suits is None or suits.queue is not queue.spec:
-            suits = self._suits[queue] = Suiting(queue.spec, self._cluster, self._gates)
+        suits = Suiting(queue.spec, self._cluster, self._gates)
         mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
         return tuple(
@@ -169,7 +166,6 @@ class Suiting:
     """Checks which flavors of a queue suit pod sets.
 
     Attributes:
-        queue: the queue.
         of_topologies: the resource groups that contain a flavor with a topology.
     """
 

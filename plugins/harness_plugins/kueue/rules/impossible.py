@@ -45,9 +45,6 @@ class Impossible:
 
     Args:
         binder: checks the nodes, or None if pods are not bound to nodes.
-
-    Attributes:
-        asking: finds the requests of jobs.
     """
 
     def __init__(self, cluster: Cluster, cache: Cache, gates: Gates, binder: Binder | None) -> None:
@@ -58,7 +55,6 @@ class Impossible:
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
-        self._suiting: dict[str, Suiting] = {}
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
@@ -83,9 +79,7 @@ class Impossible:
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
-        suiting = self._suiting.get(queue.name)
-        if suiting is None:
-            suiting = self._suiting[queue.name] = Suiting(queue, self._cluster, self._gates)
+        suiting = Suiting(queue, self._cluster, self._gates)
         total: dict[str, int] = {}
         parts: list[list[Part]] = []
         for pod_set, requests in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True):
