@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar, final
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.holders import Holders
-from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.topology.flavors import Placed, without
 from harness_plugins.kueue.state.workload import Workload
 
 _T = TypeVar("_T")
@@ -31,7 +31,6 @@ class Snapshot:
     """The assumptions of one cycle.
 
     Attributes:
-        cycle: the number of the cycle.
         reserved: the reservations so far, which are charged to the quota tree and to the topologies.
         victims: the workloads that this cycle preempts, with their preemptors, by the root of the preemptor's
             tree.
@@ -86,14 +85,9 @@ class Snapshot:
                 left[node].become(cache.holders[node])
             left[node].remove_holder(victim)
             tree.refund(node, victim.usage)
-        places = [placed for victim in self.gone(root) for placed in victim.placed]
         holders = {node: cache.holders[node] for node in left}
         cache.holders.update(left)
-        for placed in places:
-            placed.refund()
-        answer = ask()
+        answer = without([placed for victim in self.gone(root) for placed in victim.placed], ask)
         tree.usage[:] = before
         cache.holders.update(holders)
-        for placed in places:
-            placed.charge()
         return answer
