@@ -50,7 +50,7 @@ class Search:
 
     def _domains(self, level: int, slices: int) -> list[int] | None:
         """Returns the one domain of a level that can take all pods, in a list, or None if there is none."""
-        ordered = self._with_leader_first(self._tree.domains[level])
+        ordered = self._sorted(self._tree.domains[level], leader=True)
         able = self._able(ordered, self._figures.slices_with, slices, self._leaders)
         if not able:
             return None
@@ -59,7 +59,7 @@ class Search:
     def _several(self, level: int, slices: int) -> list[int] | None:
         """Returns domains of a level that can take all pods together, or None if they are too small."""
         figures, leaders, missing = self._figures, self._leaders, slices
-        ordered = self._with_leader_first(self._tree.domains[level])
+        ordered = self._sorted(self._tree.domains[level], leader=True)
         ordered = self._leader_first(ordered, figures.slices, figures.slices_with, slices, leaders)
         found: list[int] = []
         taken = 0
@@ -71,7 +71,7 @@ class Search:
             taken += 1
         if leaders > 0:
             return None
-        rest = self._plain(ordered[taken:])
+        rest = self._sorted(ordered[taken:])
         for at in range(len(rest)):
             if missing <= 0:
                 break
@@ -88,14 +88,14 @@ class Search:
         found = self._hand_out(found, slices, self._leaders, wanted.size)
         while level < wanted.slice_level:
             level += 1
-            below = self._plain(child for domain in found for child in children[domain])
+            below = self._sorted(child for domain in found for child in children[domain])
             found = self._hand_out(below, slices, self._leaders, wanted.size)
         while level < len(self._tree.levels) - 1:
             level += 1
             unit = wanted.inner.get(level, 1)
             chosen: list[int] = []
             for domain in found:
-                below = self._plain(children[domain])
+                below = self._sorted(children[domain])
                 pods = figures.pods[domain]
                 if unit > 1:
                     for child in below:
@@ -157,18 +157,12 @@ class Search:
         able = self._figures.leaders
         return [domain for domain in domains if figure[domain] >= missing and able[domain] >= leaders]
 
-    def _plain(self, domains: Iterable[int]) -> list[int]:
-        slices, pods, sign = self._figures.slices, self._figures.pods, 1 if self._wanted.least_free else -1
-        return [each[2] for each in sorted([(sign * slices[one], pods[one], one) for one in domains])]
-
-    def _with_leader_first(self, domains: Iterable[int]) -> list[int]:
-        if not self._leaders:
-            return self._plain(domains)
+    def _sorted(self, domains: Iterable[int], *, leader: bool = False) -> list[int]:
         figures, sign = self._figures, 1 if self._wanted.least_free else -1
-        leaders, slices, pods = figures.leaders, figures.slices_with, figures.pods_with
-        return sorted(
-            domains, key=lambda domain: (-leaders[domain], sign * slices[domain], pods[domain], domain)
-        )
+        slices, pods = (figures.slices_with, figures.pods_with) if leader else (figures.slices, figures.pods)
+        first = figures.leaders if leader else [0] * len(pods)
+        ranked = sorted([(-first[one], sign * slices[one], pods[one], one) for one in domains])
+        return [each[3] for each in ranked]
 
     def _leader_first(
         self, domains: list[int], plain: list[int], with_leader: list[int], missing: int, leaders: int
