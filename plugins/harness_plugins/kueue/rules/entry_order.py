@@ -26,10 +26,7 @@ class ClassicOrder:
 
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yields the entries in order."""
-        waiting = [entry for entry in entries if not entry.reason]
-        if len(waiting) > 1:
-            waiting.sort(key=self._key)
-        return iter(waiting)
+        return iter(sorted((entry for entry in entries if not entry.reason), key=self._key))
 
     def _key(self, entry: Entry) -> tuple[bool, bool, int, int, int, str]:
         workload = entry.workload

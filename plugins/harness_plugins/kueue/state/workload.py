@@ -32,8 +32,6 @@ class LastAssignment(NamedTuple):
     """The position at which the next scan continues. This is one of Kueue's rules, and not an optimization.
 
     Attributes:
-        tried: the flavors that were considered.
-        cycle: the number of the cycle.
         generation: the generation of the ClusterQueue at that time.
     """
 
@@ -158,8 +156,6 @@ class Workload:
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the number of pods in each pod set if `counts` pods get quota, including finished pods."""
         asks = self.asks
-        if counts == asks.present and self.counts == asks.present:
-            return counts
         return tuple(
             min(count + before - left, present)
             for count, before, left, present in zip(
@@ -178,10 +174,6 @@ def rank_of(workload: Workload) -> Rank:
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)
 
 
-_ALL: Mapping[str, int] = {}
-"""The result if every pod set has its usual number of pods."""
-
-
 def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
     """Returns the number of pods with quota, for each pod set in which this is not the original number."""
     return named(workload.asks, counts, workload.asks.full)
@@ -189,8 +181,6 @@ def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
     """Returns the counts in `counts` that differ from those in `usual`, by the name of the pod set."""
-    if counts == usual:
-        return _ALL
     return {
         pod_set.name: count
         for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
