@@ -282,7 +282,6 @@ class AdmissionCycle:
         return without(gone, lambda: all(placed.fits() for placed in assignment.placed))
 
     def _reserve(self, entry: Entry, amounts: Amounts) -> None:
-        """Reserves quota and places for an entry until the cycle ends, so that later entries see them."""
         self._snapshot.reserve(entry.workload, amounts, entry.assignment.placed)
 
     def _reserve_for_later(self, entry: Entry) -> None:

@@ -26,7 +26,6 @@ class AdmissionChecks:
     """The admission checks that take time, for each ClusterQueue.
 
     Args:
-        cluster: the ClusterQueues.
         delays: the delay of each named check in microseconds. Checks that are not named have no delay. A
             single number is the delay of all checks.
 

@@ -207,7 +207,6 @@ class FairSearch:
         return found
 
     def _allows(self, strategy: Strategy, queue: ClusterQueueState, usage: Amounts) -> bool:
-        """Returns True if a strategy allows the preemption of a queue's workload that has this usage."""
         mine, theirs = self._own.sides(queue)
         new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         self._tree.refund(queue.node, usage)

@@ -46,11 +46,7 @@ class FairSharing:
             (the FairSharingPreemptWithinNominal feature gate).
         crashed: called for a workload whose search makes the controller crash. This happens if all candidates
             of a queue without a cohort are not enough. None if the release does not crash (since PR 10891).
-        refuses: returns True if a strategy is known to refuse all workloads below a cohort.
-
-    Attributes:
-        shares: the shares of all ClusterQueues and Cohorts.
-        strategies: the strategies with the given names.
+        refuses: see `FairSearch`.
     """
 
     def __init__(

@@ -54,13 +54,9 @@ class Assignment(NamedTuple):
         uses: a bit mask of the flavor-resources that the assignment uses, including those with an amount of
             zero.
         need: the flavor-resources that only preemption can free.
-        counts: the number of pods in each pod set.
-        chosen: the flavors that were chosen.
-        tried: the flavors that were considered.
         untried: whether any resource group has a flavor that was not considered.
         placed: the places of the pods in the topologies of the flavors.
         lacks_place: whether there is enough quota, but not enough free capacity in a topology.
-        targets: the workloads to preempt.
     """
 
     mode: int
@@ -90,9 +86,6 @@ class Attempt(NamedTuple):
     """An attempt to assign flavors to a workload.
 
     Attributes:
-        oracle: answers questions about the current state for this workload.
-        offers: the flavors that the queue offers to each pod set.
-        counts: the number of pods in each pod set.
         tried: the flavors that were already tried. The scans start with the flavors after them.
         allowed: the only flavor to try in each resource group, or None to try all flavors after `tried`.
     """

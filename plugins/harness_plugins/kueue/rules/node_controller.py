@@ -74,9 +74,6 @@ class NodeController:
     Args:
         nodes: the initial nodes. A node that is not ready at the start counts as not ready for a long time.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
-
-    Attributes:
-        checks: the next check of each node.
     """
 
     def __init__(

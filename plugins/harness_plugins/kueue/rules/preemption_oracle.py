@@ -44,9 +44,6 @@ class Oracle:
     """Answers an assigner's questions about quota, places and targets during one assignment.
 
     The answers depend on the current state of the cache. If `search` is None, there are no targets.
-
-    Attributes:
-        workload: the workload to which flavors are assigned.
     """
 
     def __init__(self, cache: Cache, search: TargetSearch | None, workload: Workload) -> None:

@@ -22,10 +22,6 @@ Bystander: TypeAlias = tuple[Workload, Assignment | None]
 class Bystanders:
     """An order in which futile heads take part.
 
-    Args:
-        order: the order of all entries.
-        assigned: returns the assignment of a head.
-
     Attributes:
         heads: the futile heads of the cycle that may delay other heads.
     """

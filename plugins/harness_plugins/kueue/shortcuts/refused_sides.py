@@ -18,12 +18,7 @@ from harness_plugins.kueue.state.cache import Cache
 
 @final
 class RefusedSides:
-    """Finds cohorts below which a strategy refuses every workload.
-
-    Args:
-        cache: the workloads that hold quota.
-        shares: the shares of all ClusterQueues and Cohorts.
-    """
+    """Finds cohorts below which a strategy refuses every workload."""
 
     __slots__ = ("_cache", "_keeps", "_limited", "_shares")
 

@@ -31,9 +31,6 @@ class PodsToPlace(NamedTuple):
     """The pods of a pod set, and the place where they could go.
 
     Attributes:
-        tree: the topology domains.
-        room: the free capacity of the leaves.
-        wanted: the kind of place that the pod set requests.
         worker: the requests of one pod.
         leader: the requests of the leader, or None if there is no leader.
         suitable: the leaves on which the pods can run, or None for all leaves.

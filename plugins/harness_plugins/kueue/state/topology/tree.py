@@ -84,12 +84,10 @@ class TopologyTree:
         nodes: the nodes that are ready.
 
     Attributes:
-        levels: the node labels of the levels.
         by_host: whether the finest level is the host name. Each leaf is then a node.
         values: for each domain, the label values of its level and all coarser levels.
         parent: the parent of each domain below the coarsest level.
         nodes: the node of each leaf, if leaves are nodes.
-        allocatable: the capacity of each leaf.
         leaf_of_node: the index of the leaf that contains each node, by the name of the node.
     """
 
