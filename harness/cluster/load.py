@@ -142,6 +142,9 @@ def cluster_of(
     workloads, pods = matched(
         tuple(draft.workloads.values()), draft.pods.values(), draft.succeeded, manifests
     )
+    for each in workloads:
+        if each.job_ended:
+            draft.warnings.add("Workload", each.key, "counts as finished, because its job has ended")
     return Cluster(
         nodes=frozen(draft.nodes),
         namespaces=frozen(draft.namespaces),

@@ -132,11 +132,12 @@ def at_start(cluster: Cluster, trace: Trace, choice: str | None) -> AtStart:
 def as_it_stands(cluster: Cluster) -> Cluster:
     """Returns the cluster with all work that had not ended when the manifests were written.
 
-    A simulation without a trace begins with this work.
+    A simulation without a trace begins with this work. Workloads whose job has ended are still there, because
+    the status of their ClusterQueues counts them.
     """
     objects = _Objects(cluster)
     pods = [each for each in cluster.pods if not _is_going(each, objects.latest)]
-    working = [each for each in objects.several if isinstance(each, Workload)]
+    working = [each for each in cluster.workloads if each.takes_part or each.job_ended]
     return replace(objects.cluster_of([*working, *pods]), as_of=objects.latest)
 
 

@@ -107,7 +107,7 @@ def workloads_missing(cluster: Cluster) -> Iterator[str]:
 
     Kueue changes the status while kubectl prints the objects, so a tenth of the Workloads may be missing.
     """
-    admissions = (each.admission for each in cluster.workloads if each.holds_quota)
+    admissions = (each.admission for each in cluster.workloads if each.holds_quota or each.job_ended)
     held = Counter(each.cluster_queue for each in admissions if each is not None)
     few = []
     for manifest in cluster.manifests:

@@ -239,4 +239,5 @@ def test_a_workload_ends_with_its_job(kind: str, status: Manifest | None, ended:
         own["spec"] = {"containers": [{"name": "main"}]}
     dump = cluster(held(owners=owner(kind, "a")), own)
     assert of(dump).finished == ended
+    assert any("counts as finished, because its job has ended" in each for each in dump.warnings) == ended
     assert [each.id for each, *_ in running_jobs(dump)] == ([] if ended else ["d/job-a-1a2b3"])

@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 from cli_environment import called, clean_environment
 from live_dumps import GPU, KUEUE, ago, history, node, pod, queue, workload
+from live_dumps import job as batch_job
 
 import harness
 from harness.base.errors import ClusterError, InputError, OptionError
@@ -175,6 +176,18 @@ def test_workloads_that_the_dump_lacks_are_told(tmp_path: Path, counted: object,
     starts = harness.forecast(cluster, history=past, futures=1, calibrate=0, workers=1, plugins=LIBRARY)
     for notes in (harness.simulate(cluster, plugins=LIBRARY).notes, starts.notes):
         assert any("status of their ClusterQueues (q: 1 of 2); harness" in note for note in notes) == told
+
+
+def test_a_workload_whose_job_has_ended_is_not_missing() -> None:
+    """The status of the ClusterQueue still counts it, also if a Pod of the dump is terminating."""
+    over = {**batch_job("a", 2), "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    going = pod("p", "n0", 1, started=1, owners=[], deletionTimestamp=ago(3))
+    items = dump(workload("a", 8, held=2), over, going, workload("b", 8))
+    (cluster_queue,) = (each for each in items if each["kind"] == "ClusterQueue")
+    cluster_queue["status"] = {"reservingWorkloads": 1}
+    found = harness.simulate(cluster_from(items, "dump"), plugins=LIBRARY)
+    assert not any("the manifests lack" in each for each in found.notes)
+    assert any("Workload d/job-a-1a2b3: counts as finished" in each for each in found.notes)
 
 
 def test_a_job_keeps_the_quota_that_its_queue_has_no_more() -> None:
