@@ -60,7 +60,8 @@ _GIVES_DEFAULT_CLASS = "WorkloadPriorityClassDefaulting"
 """The feature gate of this rule."""
 
 NO_QUEUE = (
-    f"Kueue schedules a job with a queue (label {QUEUE}), and kube-scheduler schedules a job without one"
+    f"Kueue schedules a job with a queue (label {QUEUE}) of a kind in integrations.frameworks of its "
+    "Configuration, and kube-scheduler schedules other jobs"
 )
 """The hint about a job that a scheduler does not schedule."""
 
