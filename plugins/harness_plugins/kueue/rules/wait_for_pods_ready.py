@@ -30,6 +30,7 @@ class Terms:
     """Workloads with the time at which each of them becomes due.
 
     Attributes:
+        first: the earliest time at which a workload could become due.
         woken: the last wake-up time that was requested.
     """
 
@@ -37,6 +38,7 @@ class Terms:
         self._at: dict[Workload, int] = {}
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
+        self.first = maxsize
         self.woken = -1
 
     def __contains__(self, workload: object) -> bool:
@@ -48,6 +50,7 @@ class Terms:
         self._serial += 1
         self._at[workload] = at
         heappush(self._due, (at, workload.name, self._serial, workload))
+        self.first = self._due[0][0]
 
     def drop(self, workload: Workload) -> None:
         """Removes a workload and its time, if it has one."""
@@ -60,11 +63,13 @@ class Terms:
             if self._at.get(workload) == at:
                 del self._at[workload]
                 yield workload
+        self._settle()
 
     def next(self) -> int | None:
         """Returns the next time at which a workload becomes due, or None if there is none."""
         while self._due and self._at.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
+        self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
@@ -75,10 +80,8 @@ class Terms:
         self.woken = max(now + 1, at)
         return self.woken
 
-    @property
-    def first(self) -> int:
-        """The earliest time at which a workload could become due, or the largest integer for none."""
-        return self._due[0][0] if self._due else maxsize
+    def _settle(self) -> None:
+        self.first = self._due[0][0] if self._due else maxsize
 
 
 class TimedOut(NamedTuple):
