@@ -156,6 +156,8 @@ class Workload:
     def running(self, counts: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the number of pods in each pod set if `counts` pods get quota, including finished pods."""
         asks = self.asks
+        if counts == asks.present and self.counts == asks.present:
+            return counts
         return tuple(
             min(count + before - left, present)
             for count, before, left, present in zip(
@@ -181,6 +183,8 @@ def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
 
 def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
     """Returns the counts in `counts` that differ from those in `usual`, by the name of the pod set."""
+    if counts == usual:
+        return {}
     return {
         pod_set.name: count
         for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
