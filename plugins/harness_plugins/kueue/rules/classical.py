@@ -126,16 +126,14 @@ class ClassicPreemption:
             fields["withinClusterQueue"] = preemption.within_cluster_queue
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
         if reclaim is None or not _has_source(cache, incoming, reclaim):
-            if reclaim == ANY or not _has_source(cache, incoming, ANY):
-                return Obstacle(FORBIDDEN if fields else NOBODY, fields)
-            return Obstacle(FORBIDDEN, {**fields, "reclaimWithinCohort": preemption.reclaim_within_cohort})
+            if _has_source(cache, incoming, ANY):
+                fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
+            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
         borrowed, usable = over_nominal(tree, incoming), may_borrow(queue.spec)
         if not borrowed:
             return Obstacle(TOO_LITTLE)
         allowed = _while_borrowing(reclaim, reclaimed_while_borrowing(queue.spec, preemptor))
-        # Right below the root, a queue that would borrow has no hierarchical advantage.
-        used = usable or queue.above != queue.root
-        for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable) if used else ():
+        for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable):
             if advantage or has_candidate(source.holders, mask, allowed):
                 return Obstacle(TOO_LITTLE)
         fields["borrowWithinCohort"] = preemption.borrow_within_cohort

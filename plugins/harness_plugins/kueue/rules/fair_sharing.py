@@ -98,13 +98,9 @@ class FairSharing:
         """Returns the reason why a search finds no targets, with the shares that protect other workloads."""
         cache, own, candidates = self._cache, incoming.queue, Candidates(self._cache, incoming)
         mask, preemption, holders = incoming.mask, own.spec.preemption, cache.holders
-        within, reclaim = candidates.within, candidates.reclaim
-        mine = within is not None and has_candidate(holders[own.node], mask, within)
-        others = borrowers(cache, own, incoming.need, cache.members_below(own.root)) if own.path else []
-        theirs = reclaim is not None and any(
-            has_candidate(holders[each.node], mask, reclaim) for each in others
-        )
-        if not (mine or theirs):
+        others = borrowers(cache, own, incoming.need, cache.members_below(own.root))
+        reclaim, theirs = candidates.reclaim, any(map(candidates.of, others))
+        if not (theirs or candidates.of(own)):
             fields = {}
             if has_candidate(holders[own.node], mask, ANY):
                 fields["withinClusterQueue"] = preemption.within_cluster_queue
