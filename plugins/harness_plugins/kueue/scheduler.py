@@ -10,7 +10,7 @@ from operator import attrgetter, sub
 from typing import final
 
 from harness.base.memo import Memo
-from harness.models.cluster import AdmissionFairSharing, Cluster, ClusterQueue, ResourceFlavor
+from harness.models.cluster import AdmissionFairSharing, Cluster, ResourceFlavor
 from harness.models.quota import FlavorResource
 from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import Change, Edit, Job
@@ -21,7 +21,7 @@ from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
-from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, tree_of
+from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, queues_ever, tree_of
 from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.entry import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
 from harness_plugins.kueue.rules.feature_gates import Gates
@@ -93,12 +93,11 @@ class Scheduler:
         self.second_passes = SecondPasses()
         self._use(cluster, Machinery(cluster, self._settings))
         self.local_queues: LocalQueueUsages | None = None
-        if admission is not None and gates.admission_fair_sharing:
-            queues = [cluster, *(edit.after for each in cluster.changes for edit in each.edits)]
-            if any(map(_orders_by_usage, queues)):
-                self.local_queues = LocalQueueUsages(
-                    cluster, admission, self.cache.tree, self._usable(), by_namespace=by_namespace
-                )
+        by_usage = gates.admission_fair_sharing and any(queue.by_usage for queue in queues_ever(cluster))
+        if admission is not None and by_usage:
+            self.local_queues = LocalQueueUsages(
+                cluster, admission, self.cache.tree, self._usable(), by_namespace=by_namespace
+            )
         self._removed = Removed()
         self._asking = asking or asking_of(cluster, gates)
         self._parks_any_class = (
@@ -608,9 +607,3 @@ class Scheduler:
     def offers(self, workload: Workload) -> tuple[PodSetOffer, ...]:
         """Returns the flavors of the ClusterQueue that each pod set of a workload could use."""
         return self._machinery.offers(workload)
-
-
-def _orders_by_usage(queues: object) -> bool:
-    if isinstance(queues, Cluster):
-        return any(queue.by_usage for queue in queues.cluster_queues.values())
-    return isinstance(queues, ClusterQueue) and queues.by_usage

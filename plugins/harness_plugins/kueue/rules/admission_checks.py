@@ -10,12 +10,13 @@ quota is reserved. Checks are never retried or rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import final
 
 from harness.base.errors import OptionError
 from harness.base.options import did_you_mean
-from harness.models.cluster import Cluster, ClusterQueue
+from harness.models.cluster import Cluster
+from harness_plugins.kueue.rules.changes import queues_ever
 
 Flavors = Mapping[str, Mapping[str, str]]
 """Maps each pod set to its resources, and each resource to the assigned flavor."""
@@ -34,7 +35,7 @@ class AdmissionChecks:
     """
 
     def __init__(self, cluster: Cluster, delays: Mapping[str, int] | int) -> None:
-        known = {check.name for queue in _ever(cluster) for check in queue.checks}
+        known = {check.name for queue in queues_ever(cluster) for check in queue.checks}
         if isinstance(delays, int):
             delays = dict.fromkeys(known, delays)
         for name in delays:
@@ -67,9 +68,3 @@ class AdmissionChecks:
             return {}
         used = {flavor for each in flavors.values() for flavor in each.values()}
         return {name: delay for name, on, delay in checks if (used if not on else on & used)}
-
-
-def _ever(cluster: Cluster) -> Iterator[ClusterQueue]:
-    yield from cluster.cluster_queues.values()
-    for instant in cluster.changes:
-        yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)

@@ -6,7 +6,7 @@ pkg/cache/queue/manager.go. The ClusterQueue and Cohort controllers call these f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, final
@@ -64,6 +64,13 @@ class Removed:
         if not self._specs:
             return cluster
         return replace(cluster, cluster_queues={**cluster.cluster_queues, **self._specs})
+
+
+def queues_ever(cluster: Cluster) -> Iterator[ClusterQueue]:
+    """Yields the ClusterQueues of a cluster, and each of them as it is after a change."""
+    yield from cluster.cluster_queues.values()
+    for instant in cluster.changes:
+        yield from (edit.after for edit in instant.edits if edit.kind == "ClusterQueue" and edit.after)
 
 
 def outdates(edit: Edit, cache: Cache) -> bool:
