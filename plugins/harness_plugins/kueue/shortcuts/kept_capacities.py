@@ -12,14 +12,10 @@ from typing import final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, PodsToPlace
-from harness_plugins.kueue.state.topology.tree import PODS, TopologyTree
+from harness_plugins.kueue.state.topology.tree import PODS
 
 _MOST = 256
 """The maximum number of requests to cache. Each has two numbers per domain."""
-
-_Key = tuple[
-    TopologyTree, tuple[tuple[str, int], ...], int, int, tuple[tuple[int, int], ...], Sequence[bool] | None
-]
 
 
 @final
@@ -85,7 +81,7 @@ class KeptCapacities:
 
     def __init__(self, capacities: Capacities) -> None:
         self._capacities = capacities
-        self._known: Memo[_Key, _Kept] = Memo(_MOST)
+        self._known: Memo[tuple[object, ...], _Kept] = Memo(_MOST)
 
     def __call__(self, pods: PodsToPlace) -> Capacity:
         """Returns the capacity of each domain for a pod set."""
