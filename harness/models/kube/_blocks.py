@@ -275,29 +275,25 @@ class Block(Queued):
                 if not group.pods:
                     del self._awake[peers], self.groups[peers]
             return self
-        begun = []
-        for peers, group in self.groups.items():
-            verdict = group.verdict
-            group.verdict = None
-            if not group.pods or group.pods[-1].place <= reached:
-                begun.append((peers, group, verdict))
-        self._resting.settle([group for _, group, _ in begun if group.straddles(reached)])
-        failed: dict[Peers, EqualPods] = {}
-        left: dict[Peers, EqualPods] = {}
-        for peers, group, verdict in begun:
+        resting, left = self._resting.split(reached)
+        failed = {group.pods[0].peers: group for group in resting.groups()}
+        for peers in failed:
+            del self.groups[peers]
+        self.groups |= {group.pods[0].peers: group for group in left}
+        for peers, group in list(self._awake.items()):
+            if group.pods and group.pods[-1].place > reached:
+                group.verdict = None
+                continue
             behind = group.split(reached)
+            group.over()
             if group.pods:
-                group.rejected_by = verdict or group.rejected_by
                 failed[peers] = group
             if behind is None:
-                del self.groups[peers]
-                self._awake.pop(peers, None)
-                continue
-            self.groups[peers] = left[peers] = behind
-            if peers in self._awake:
-                self._awake[peers] = behind
+                del self.groups[peers], self._awake[peers]
+            else:
+                self.groups[peers] = self._awake[peers] = behind
         block = Block(self.priority, {})
-        block._become(failed, self._resting.split(failed, left))
+        block._become(failed, resting)
         self._size -= block._size
         self._first = max(self._first, reached + 1)
         return block

@@ -70,10 +70,6 @@ class EqualPods:
             return len(pods)
         return bisect_left(pods, -place, key=_from_the_end)
 
-    def straddles(self, place: int) -> bool:
-        """Returns True if some, but not all of the pods have a higher `place` than the given one."""
-        return bool(self.pods) and self.pods[-1].place <= place < self.pods[0].place
-
     def put_back(self, pod: PodInfo) -> None:
         if self.pods and self.pods[-1].place < pod.place:
             insort_left(self.pods, pod, key=_from_the_end)

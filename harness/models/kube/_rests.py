@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import TypeAlias, final
 
 from harness.models.kube._equal_pods import AFTER_ALL, EqualPods
-from harness.models.kube._resting import Entry, Resting
+from harness.models.kube._resting import Resting
+from harness.models.kube._resting_tree import Entry
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.pod import LastingRefusal, Peers, PodInfo, Verdicts
 from harness.models.kube.refusal import NoRoom
@@ -99,22 +100,30 @@ class Rests:
             if not isinstance(verdicts, MostRoom):
                 resting.seen = resting.looked
 
-    def split(self, failed: Mapping[Peers, EqualPods], left: Mapping[Peers, EqualPods]) -> Rests:
-        """Removes and returns the failed groups. If a part of such a group is left, that part stays."""
+    def groups(self) -> Iterable[EqualPods]:
+        return [group for resting in self._resting.values() for _, group in resting.entries()]
+
+    def split(self, place: int) -> tuple[Rests, list[EqualPods]]:
+        """Ends a pass in which the pods up to a place have failed, and removes these pods.
+
+        Returns:
+            The groups of the failed pods, and what is left of these groups, which stays.
+        """
         others = Rests()
+        left: list[EqualPods] = []
         for key, mine in self._resting.items():
-            moved: list[Entry] = []
+            moved = mine.cut(place)
             stay: list[Entry] = []
-            for peers, group in failed.items():
-                if group in mine:
-                    amounts = mine.remove(group)
-                    moved.append((amounts, group))
-                    if peers in left:
-                        stay.append((amounts, left[peers]))
+            for amounts, group in moved:
+                behind = group.split(place)
+                group.over()
+                if behind is not None:
+                    stay.append((amounts, behind))
+                    left.append(behind)
             mine.add(stay)
             others._resting[key] = Resting(mine.seen)
             others._resting[key].add(moved)
-        return others
+        return others, left
 
     def take_in(
         self, moved: Rests, groups: Mapping[Peers, EqualPods], awake: Container[Peers], *, is_later: bool

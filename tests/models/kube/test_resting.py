@@ -41,6 +41,11 @@ def test_it_finds_the_first_pod_that_asks_for_no_more_than_a_node_offers(seed: i
                 known[group] = tuple(rng.randint(0, most) for _ in range(3))
                 added.append((known[group], group))
             resting.add(added)
+        elif rng.random() < 0.2:
+            end = rng.randint(0, place)
+            before = {group: amounts for group, amounts in known.items() if group.pods[-1].place <= end}
+            assert {group: amounts for amounts, group in resting.cut(end)} == before
+            known = {group: amounts for group, amounts in known.items() if group not in before}
         else:
             group = rng.choice(list(known))
             if rng.random() < 0.2:
@@ -53,15 +58,15 @@ def test_it_finds_the_first_pod_that_asks_for_no_more_than_a_node_offers(seed: i
             else:
                 assert resting.remove(group) == known.pop(group)
         rooms = [tuple(rng.randint(0, most) for _ in range(3)) for _ in range(rng.choice((0, 1, 2)))]
-        reached, before = rng.choice((BEFORE_ALL, place // 2)), rng.choice((AFTER_ALL, place))
+        reached, until = rng.choice((BEFORE_ALL, place // 2)), rng.choice((AFTER_ALL, place))
         fitting = [
             (pod.place, group)
             for group, amounts in known.items()
             for pod in group.pods
-            if reached < pod.place < before and not all(any(map(gt, amounts, room)) for room in rooms)
+            if reached < pod.place < until and not all(any(map(gt, amounts, room)) for room in rooms)
         ]
         expected = min(fitting, key=lambda each: each[0])[1] if fitting else None
-        assert resting.first(rooms, reached, before) is expected
+        assert resting.first(rooms, reached, until) is expected
 
 
 def test_of_many_pods_few_are_compared_with_a_node() -> None:

@@ -32,6 +32,7 @@ from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL
 from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import _resting as resting
+from harness.models.kube import _resting_tree as trees
 from harness.models.kube import queue
 from harness.models.kube.queue import SchedulingQueue
 from harness.policy import PolicyFactory
@@ -137,7 +138,7 @@ def test_pods_with_amounts_of_their_own_fail_as_if_each_were_tried(
     rng = random.Random(seed)
     with pytest.MonkeyPatch.context() as context:
         context.setattr(lasting_refusal, "_SEVERAL", rng.choice((0, 3)))
-        context.setattr(resting, "_FEW", rng.randint(1, 3))
+        context.setattr(trees, "_FEW", rng.randint(1, 3))
         context.setattr(resting, "_NEW", rng.choice((0, 4)))
         context.setattr(blocks, "FEW", rng.choice((0, 0, 2)))
         _tried_alike(*own_amounts(rng), options, plugins=(plugin,), until=600)
