@@ -297,19 +297,29 @@ class QuotaTree:
         if self.runtimes is not None:
             return list(self._over_runtime(leaf, amounts))
         found: dict[tuple[Quota | None, str], int] = {}
+        for quota, resource, left in self.lefts(leaf, amounts, shared, in_all):
+            whose = None if quota is self._top else quota
+            if -left > found.get((whose, resource), 0):
+                found[whose, resource] = -left
+        return [(whose, resource, excess) for (whose, resource), excess in found.items()]
+
+    def lefts(
+        self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
+    ) -> Iterator[tuple[Quota | None, str, int]]:
+        """Yields what each limit would still allow, which is negative if the limit would be exceeded.
+
+        The limits are in the order of checks, each with its quota and its resource. The quota is None for the
+        sum of all `min`. The tree must have no runtimes. See `excesses` for the arguments.
+        """
         for quota in leaf.line:
             asked = sum_of(amounts, shared[quota]) if quota in shared else amounts
-            whose = None if quota is self._top else quota
+            used = quota.used
             for resource, bound in quota.bounds(asked):
-                excess = quota.used.get(resource, 0) + asked.get(resource, 0) - bound
-                if excess > 0:
-                    found[whose, resource] = excess
+                yield quota, resource, bound - used.get(resource, 0) - asked.get(resource, 0)
         guaranteed, used = self.guaranteed, self.used
-        for resource in {**used, **in_all}:
-            excess = used.get(resource, 0) + in_all.get(resource, 0) - guaranteed.get(resource, 0)
-            if excess > found.get((None, resource), 0):
-                found[None, resource] = excess
-        return [(whose, resource, excess) for (whose, resource), excess in found.items()]
+        for resource in (*used, *[each for each in in_all if each not in used]):
+            left = guaranteed.get(resource, 0) - used.get(resource, 0) - in_all.get(resource, 0)
+            yield None, resource, left
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """Returns a limit that these quantities exceed even without other usage, or None if there is none."""

@@ -7,13 +7,13 @@ resources. In both cases, there must be no pod that it may preempt.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import gt
 from typing import NamedTuple, TypeAlias, final
 
 from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
-from harness.models.elastic.tree import Bound, Excess, sum_of
+from harness.models.elastic.tree import Bound, Excess
 from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom
 from harness.models.kube.placement.node_rules import NodeRules
@@ -133,27 +133,15 @@ class QuotaVerdicts:
         """Returns the limits in the order of checks."""
         limits, lowest = list[Limit](), {_ABSENT: 0}
         names = self._names
-        for left, kind, quota, name in self._lefts(taken):
+        lefts = self._usage.tree.lefts(self._quota, taken.in_quota, taken.shared, taken.in_all)
+        for quota, name, left in lefts:
             place = names.get(name, _ABSENT)
             if left < lowest.get(place, UNLIMITED):  # otherwise an earlier limit is exceeded first
                 lowest[place] = left
+                bound = ("min", "", name) if quota is None else ("max", quota.name, name)
                 # Every pod exceeds what is below 0.
-                limits.append((left, max(place, 0), self._of_limit((kind, quota, name))))
+                limits.append((left, max(place, 0), self._of_limit(bound)))
         return limits
-
-    def _lefts(self, taken: Taken) -> Iterator[tuple[int, str, str, str]]:
-        """Yields what each limit allows, and the parts of its `Bound`."""
-        tree = self._usage.tree
-        for quota in self._quota.line:
-            asked = sum_of(taken.in_quota, taken.shared[quota]) if quota in taken.shared else taken.in_quota
-            used = quota.used
-            for name, most in quota.bounds(asked):
-                left = most - used.get(name, 0) - asked.get(name, 0)
-                yield left, "max", quota.name, name
-        used, guaranteed, in_all = tree.used, tree.guaranteed, taken.in_all
-        for name in (*used, *[each for each in in_all if each not in used]):
-            left = guaranteed.get(name, 0) - used.get(name, 0) - in_all.get(name, 0)
-            yield left, "min", "", name
 
     def _of_limit(self, bound: Bound) -> frozenset[str]:
         """Returns the plugins that a limit stands for."""
