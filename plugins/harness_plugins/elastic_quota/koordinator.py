@@ -44,14 +44,7 @@ class KoordinatorRules:
     def __init__(self, usage: QuotaUsage, *, quirks: bool = True) -> None:
         self._usage = usage
         self._quirks = quirks
-
-    @property
-    def counts_twice(self) -> bool:
-        """True if the option `quirks` is on, because Koordinator's code checks the quota again.
-
-        See `QuotaBound`.
-        """
-        return self._quirks
+        self.counts_twice = quirks  # Koordinator's code checks the quota again, see `QuotaBound`
 
     def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
         """Returns False, because quotas do not reclaim guarantees by preemption."""
