@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from operator import le, sub
 from typing import Any, NamedTuple, TypeAlias
 
@@ -262,16 +263,13 @@ class _Free:
         # Needs that apply rarely meet few levels. If all pods request different amounts, most needs do.
         rarely = {least for least, of_least in spans.items() if len(of_least) * len(every) < len(time)}
         pieces = sorted((*span, least) for least in rarely for span in spans[least])
-        useless = list(_in_pieces(levels, time, until, pieces))
-        often = [least for least in spans if least not in rarely]
+        often = {least: of_least for least, of_least in spans.items() if least not in rarely}
         numbers_of = {least: number for number, least in enumerate(often)}
         parts = _Parts(time, until, starts, [numbers_of.get(least, -1) for _, least in needs])
-        for number, least in enumerate(often):
-            some = parts.of(number)
-            some = some[_useless([level[some] for level in levels], [least], np.zeros_like(some))]
-            useless.append((some, _passed(until[some], spans[least]) - _passed(time[some], spans[least])))
         found = list(sums)
-        for some, lengths in useless:
+        for some, lengths in chain(
+            _in_pieces(levels, time, until, pieces), _by_needs(levels, time, until, parts, often)
+        ):
             for place, level in enumerate(levels):
                 # The pods on a node may hold more than the node has, so a level may be negative.
                 found[place] += resource_time(level[some].clip(0), lengths)
@@ -364,6 +362,20 @@ def _in_pieces(
         useless = _useless([level[rows] for level in levels], needs, span)
         rows, span = rows[useless], span[useless]
         yield rows, np.minimum(until[rows], ends[span]) - np.maximum(time[rows], begins[span])
+
+
+def _by_needs(
+    levels: Sequence[Ints],
+    time: Ints,
+    until: Ints,
+    parts: _Parts,
+    spans: Mapping[Needs, list[tuple[int, int]]],
+) -> Iterator[tuple[Ints, Ints]]:
+    """Yields the same as `_in_pieces`, for one set of needs after another. `spans` has the spans of each."""
+    for number, (least, of_least) in enumerate(spans.items()):
+        some = parts.of(number)
+        some = some[_useless([level[some] for level in levels], [least], np.zeros_like(some))]
+        yield some, _passed(until[some], of_least) - _passed(time[some], of_least)
 
 
 def _useless(levels: Sequence[Ints], needs: Sequence[Needs], of: Ints) -> Bools:
