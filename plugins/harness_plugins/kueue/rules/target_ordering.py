@@ -6,6 +6,7 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import pairwise
 from typing import TypeAlias, final
 
@@ -20,8 +21,11 @@ Queues: TypeAlias = Callable[[int], list[ClusterQueueState]]
 Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
 """Returns the next candidate of a queue, or None if there are no more."""
 
-_Rank: TypeAlias = tuple[bool, bool, bool, int, int, str]
-_NO_CANDIDATE: _Rank = (True, True, True, 0, 0, "")
+_Rank: TypeAlias = tuple[bool, bool, int, int, str] | tuple[()]
+"""The rank of a queue's next candidate among those of other queues. It is empty until it is needed."""
+
+_Turn: TypeAlias = tuple[bool, float, _Rank, int, ClusterQueueState]
+"""What orders a queue: its share (largest first), its next candidate, its tree node; and the queue."""
 
 
 @final
@@ -57,10 +61,8 @@ class TargetClusterQueueOrdering:
         self._queues = queues
         self._head = head
         self._leaves_out = leaves_out
-        # For each cohort that was reached, the shares of the queues and cohorts right below it that are left.
-        self._left: dict[int, tuple[dict[ClusterQueueState, Share], dict[int, tuple[Share, str]]]] = {}
-        # For each queue that could be next, the rank of its next candidate among those of other queues.
-        self._ranks: dict[ClusterQueueState, _Rank] = {}
+        # For each cohort that was reached, what is left right below it: a heap of queues, shares of cohorts.
+        self._left: dict[int, tuple[list[_Turn], dict[int, tuple[Share, str]]]] = {}
         self._last: ClusterQueueState | None = None
 
     def next(self) -> ClusterQueueState | None:
@@ -71,8 +73,10 @@ class TargetClusterQueueOrdering:
         """
         last = self._last
         if last is not None:  # only this queue and the shares of the cohorts above it may have changed
-            del self._ranks[last]
-            self._look_at([last], self._left[last.above][0])
+            queues = self._left[last.above][0]
+            heappop(queues)
+            for turn in self._turns([last]):
+                heappush(queues, turn)
             for cohort, above in pairwise(last.path):
                 self._look_at_cohorts([cohort], self._left[above][1])
         self._last = self._first_below(self._own.root)
@@ -82,8 +86,8 @@ class TargetClusterQueueOrdering:
         """Returns the next queue below a cohort, or None if no queue is left there."""
         left = self._left.get(cohort)
         if left is None:
-            left = self._left[cohort] = {}, {}
-            self._look_at(self._queues(cohort), left[0])
+            left = self._left[cohort] = self._turns(self._queues(cohort)), {}
+            heapify(left[0])
             self._look_at_cohorts(self._cohorts[cohort], left[1])
         queues, cohorts = left
         while True:
@@ -91,50 +95,42 @@ class TargetClusterQueueOrdering:
             if not cohorts:
                 return first
             below = max(cohorts, key=cohorts.__getitem__)
-            if first is not None and queues[first] > cohorts[below][0]:
+            infinite, ratio = cohorts[below][0]
+            if first is not None and queues[0][:2] < (not infinite, -ratio):
                 return first
             found = None if self._is_left_out(cohort, below) else self._first_below(below)
             if found is not None:
                 return found
             del cohorts[below]
 
-    def _first_of(self, queues: dict[ClusterQueueState, Share]) -> ClusterQueueState | None:
+    def _first_of(self, queues: list[_Turn]) -> ClusterQueueState | None:
         """Returns the queue with the largest share. Queues without candidates are dropped when found."""
-        ranks = self._ranks
         while queues:
-            largest = max(queues.values())
-            tied = [queue for queue, share in queues.items() if share == largest]
-            for queue in tied:
-                if queue not in ranks:
-                    ranks[queue] = self._rank(queue)
-            first = min(tied, key=ranks.__getitem__)
-            if ranks[first] != _NO_CANDIDATE:
-                return first
-            for queue in tied:
-                del queues[queue]
+            finite, share, rank, node, queue = queues[0]
+            if rank:
+                return queue
+            head = self._head(queue)
+            if head is None:
+                heappop(queues)
+            else:
+                not_evicted, priority, reserved, uid = head.rank
+                rank = not_evicted, queue is self._own, priority, reserved, uid
+                heapreplace(queues, (finite, share, rank, node, queue))
         return None
-
-    def _rank(self, queue: ClusterQueueState) -> _Rank:
-        """Returns the rank of a queue's next candidate. Queues without candidates come last."""
-        head = self._head(queue)
-        if head is None:
-            return _NO_CANDIDATE
-        not_evicted, priority, reserved, uid = head.rank
-        return False, not_evicted, queue is self._own, priority, reserved, uid
 
     def _is_left_out(self, cohort: int, below: int) -> bool:
         own = self._own.below
         other_side = cohort in own and own[cohort] != below
         return other_side and below not in self._left and self._leaves_out(below)
 
-    def _look_at(self, queues: Iterable[ClusterQueueState], left: dict[ClusterQueueState, Share]) -> None:
-        of, own = self._shares.of, self._own
+    def _turns(self, queues: Iterable[ClusterQueueState]) -> list[_Turn]:
+        """Returns what orders each queue, without the queues that are dropped."""
+        of, own, turns = self._shares.of, self._own, list[_Turn]()
         for queue in queues:
-            borrowing, share = of(queue.node)
+            borrowing, (infinite, ratio) = of(queue.node)
             if borrowing or queue is own:
-                left[queue] = share
-            else:
-                left.pop(queue, None)
+                turns.append((not infinite, -ratio, (), queue.node, queue))
+        return turns
 
     def _look_at_cohorts(self, cohorts: Iterable[int], left: dict[int, tuple[Share, str]]) -> None:
         of, names, path = self._shares.of, self._names, self._own.path
