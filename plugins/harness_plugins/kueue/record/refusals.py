@@ -12,30 +12,18 @@ from typing import Any, final
 
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
-from harness_plugins.kueue.rules.dominant_resource_share import Share
+from harness_plugins.kueue.record.obstacles import why_no_search, why_no_targets
 from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Reserved, Victims
 from harness_plugins.kueue.rules.flavor_assigner import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.rules.preemption import (
-    NOBODY,
-    TOO_LITTLE,
-    TOO_YOUNG,
-    WHILE_BORROWING,
-    Incoming,
-    Obstacle,
-    put_back,
-    remove,
-)
+from harness_plugins.kueue.rules.preemption import Incoming, put_back, remove
 from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
-from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.rules.topology.capacity import Capacity
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, Topologies, WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 from harness_plugins.kueue.state.workload import Workload
-
-_NOTHING = Obstacle("")
 
 
 @final
@@ -93,7 +81,7 @@ class Refusals:
             if again:
                 return {**detail, **alone}
             if not message:
-                detail |= self._why_nobody(self._obstacle(entry, offers))
+                detail |= self._why_nobody(entry, offers)
         if room := self._room_for(entry, offers):
             return {**detail, "message": f"{message}; {room}" if message else room, "unplaced": True, **alone}
         return detail
@@ -114,7 +102,7 @@ class Refusals:
         detail = self._known.get(key)
         if detail is None:
             detail = self._known[key] = shortage(tree, queue.node, cells)
-        return detail | self._why_nobody(self._obstacle(entry, offers))
+        return detail | self._why_nobody(entry, offers)
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
         assignment = entry.assignment
@@ -139,45 +127,14 @@ class Refusals:
             put_back(tree, each)
         return detail
 
-    # --- why no workload is preempted ---------------------------------------------------------------------
-
-    def _obstacle(self, entry: Entry, offers: Iterable[PodSetOffer]) -> Obstacle:
+    def _why_nobody(self, entry: Entry, offers: Iterable[PodSetOffer]) -> dict[str, Any]:
+        """Returns why the head preempts no workload."""
         workload, assignment = entry.workload, entry.assignment
-        queue = workload.cluster_queue
         if assignment.mode == PREEMPT:
             incoming = Incoming(workload, assignment.usage, assignment.need)
-            found = self._search.obstacle(incoming)
-            young = found.text in (NOBODY, TOO_LITTLE) and self._cache.spares(queue.root, incoming.mask)
-            return found._replace(text=TOO_YOUNG) if young else found
-        tree, spec, first = self._tree, queue.spec, queue.node * self._tree.width
-        borrowed = tuple(
-            cell
-            for cell, amount in _of_all_flavors(offers, workload.counts)
-            if tree.available(queue.node, cell) < amount <= tree.potential_available[first + cell]
-            and not may_preempt_for(spec, amount, tree.nominal[first + cell], fair=self._fair)
-        )
-        if not borrowed:
-            return _NOTHING
-        fields: dict[str, str | int] = {"borrowWithinCohort": spec.preemption.borrow_within_cohort}
-        if self._fair:
-            fields["reclaimWithinCohort"] = spec.preemption.reclaim_within_cohort
-        return Obstacle(WHILE_BORROWING, fields, borrowed)
-
-    def _why_nobody(self, obstacle: Obstacle) -> dict[str, Any]:
-        detail: dict[str, Any] = {"preemption": obstacle.text} if obstacle.text else {}
-        if obstacle.fields:
-            detail["fields"] = dict(obstacle.fields)
-        if obstacle.borrowed:
-            detail["borrows"] = [self._tree.labels[cell] for cell in obstacle.borrowed]
-        if obstacle.taken:
-            detail["tried"] = len(obstacle.taken)
-        if obstacle.compared is not None:
-            names, compared = self._tree.names, obstacle.compared
-            shares = zip(compared.sides, compared.before, compared.after, strict=True)
-            detail["share"] = {names[node]: [_number(was), _number(then)] for node, was, then in shares}
-            detail["candidate"] = compared.candidate.name
-            detail["strategies"] = list(compared.strategies)
-        return detail
+            return why_no_targets(self._cache, self._search, incoming)
+        wanted = _of_all_flavors(offers, workload.counts)
+        return why_no_search(self._cache, workload.cluster_queue, wanted, fair=self._fair)
 
     # --- topologies ---------------------------------------------------------------------------------------
 
@@ -198,11 +155,6 @@ def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amo
         for flavor in group.cells
         for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
     )
-
-
-def _number(share: Share) -> float | str:
-    infinite, value = share
-    return "infinite" if infinite else value
 
 
 def _room_in_words(asked: WorkloadTopology) -> str:

@@ -7,21 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
-from itertools import pairwise
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_of, has_candidate
 from harness_plugins.kueue.rules.preemption import (
-    FORBIDDEN,
     IN_CLUSTER_QUEUE,
     IN_COHORT_RECLAIM_WHILE_BORROWING,
     IN_COHORT_RECLAMATION,
-    NOBODY,
-    TOO_LITTLE,
-    WHILE_BORROWING,
     Incoming,
-    Obstacle,
     Target,
     fill_back,
     fits,
@@ -30,7 +24,6 @@ from harness_plugins.kueue.rules.preemption import (
     within_nominal,
 )
 from harness_plugins.kueue.rules.preemption_policy import (
-    ANY,
     EVERY_PRIORITY,
     Allowed,
     allowed_by,
@@ -42,7 +35,7 @@ from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Rank, Workload
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """A queue with candidates, which are protected as soon as one of the guards is within its nominal quota.
 
     The guards are the queue itself and the cohorts above it, up to but not including the lowest cohort that
@@ -53,13 +46,13 @@ class _Source(NamedTuple):
     guards: tuple[int, ...]
 
 
-class _Phase(NamedTuple):
+class Phase(NamedTuple):
     """The queues whose candidates are considered together in one order.
 
     Candidates with a priority below `while_borrowing` get the reason `InCohortReclaimWhileBorrowing`.
     """
 
-    sources: list[_Source]
+    sources: list[Source]
     allowed: Allowed
     while_borrowing: int = -EVERY_PRIORITY
 
@@ -80,17 +73,17 @@ class ClassicPreemption:
         same = []
         holders = self._cache.holders[queue.node]
         if own is not None and has_candidate(holders, incoming.mask, own):
-            same = [_Phase([_Source(holders, ())], own)]
+            same = [Phase([Source(holders, ())], own)]
         borrows = may_borrow(queue.spec)
         # Only preemption within the queue can free the queue's nominal quota. Without candidates there, an
         # attempt that doesn't borrow fails. Kueue tries it anyway. With many queues, this would take long.
         must_borrow = not same and bool(over_nominal(tree, incoming))
         reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        hierarchy: list[_Source] = []  # queues over which the preemptor has a hierarchical advantage
-        priority: list[_Source] = []
+        hierarchy: list[Source] = []  # queues over which the preemptor has a hierarchical advantage
+        priority: list[Source] = []
         if reclaim is not None and queue.path:
             usable = borrows or not must_borrow
-            for advantage, source in _sources(self._cache, incoming, reclaim, priority_usable=usable):
+            for advantage, source in sources_of(self._cache, incoming, reclaim, priority_usable=usable):
                 (hierarchy if advantage else priority).append(source)
         if not (same or hierarchy or priority):
             return []
@@ -105,41 +98,13 @@ class ClassicPreemption:
         for borrowing in attempts:
             phases = []
             if reclaim is not None and hierarchy:
-                phases.append(_Phase(hierarchy, reclaim))
+                phases.append(Phase(hierarchy, reclaim))
             if reclaim is not None and priority:
-                phases.append(_by_priority(priority, reclaim, incoming, borrowing=borrowing))
+                phases.append(by_priority(priority, reclaim, incoming, borrowing=borrowing))
             targets = _attempt(tree, incoming, phases + same, borrowing=borrowing)
             if targets:
                 return targets
         return []
-
-    def obstacle(self, incoming: Incoming) -> Obstacle:
-        """Returns the reason why a search found no targets, such as a policy that protects all candidates."""
-        cache, queue, preemptor = self._cache, incoming.queue, incoming.workload
-        tree, mask, preemption = cache.tree, incoming.mask, queue.spec.preemption
-        holders = cache.holders[queue.node]
-        own = allowed_by(preemption.within_cluster_queue, preemptor)
-        if own is not None and has_candidate(holders, mask, own):
-            return Obstacle(TOO_LITTLE)
-        fields: dict[str, str | int] = {}
-        if has_candidate(holders, mask, ANY):
-            fields["withinClusterQueue"] = preemption.within_cluster_queue
-        reclaim = allowed_by(preemption.reclaim_within_cohort, preemptor)
-        if reclaim is None or not _has_source(cache, incoming, reclaim):
-            if _has_source(cache, incoming, ANY):
-                fields["reclaimWithinCohort"] = preemption.reclaim_within_cohort
-            return Obstacle(FORBIDDEN if fields else NOBODY, fields)
-        borrowed, usable = over_nominal(tree, incoming), may_borrow(queue.spec)
-        if not borrowed:
-            return Obstacle(TOO_LITTLE)
-        allowed = _while_borrowing(reclaim, reclaimed_while_borrowing(queue.spec, preemptor))
-        for advantage, source in _sources(cache, incoming, reclaim, priority_usable=usable):
-            if advantage or has_candidate(source.holders, mask, allowed):
-                return Obstacle(TOO_LITTLE)
-        fields["borrowWithinCohort"] = preemption.borrow_within_cohort
-        if usable and preemption.max_priority_threshold is not None:
-            fields["maxPriorityThreshold"] = preemption.max_priority_threshold
-        return Obstacle(WHILE_BORROWING, fields, tuple(borrowed))
 
 
 def over_nominal(tree: QuotaTree, incoming: Incoming) -> list[int]:
@@ -150,15 +115,9 @@ def over_nominal(tree: QuotaTree, incoming: Incoming) -> list[int]:
     ]
 
 
-def _has_source(cache: Cache, incoming: Incoming, allowed: Allowed) -> bool:
-    """Returns True if there is a queue to reclaim from, if the search could use all of them."""
-    path = pairwise((incoming.queue.node, *incoming.queue.path))
-    return any(any(_below(cache, incoming, allowed, cohort, below, ())) for below, cohort in path)
-
-
-def _sources(
+def sources_of(
     cache: Cache, incoming: Incoming, allowed: Allowed, *, priority_usable: bool
-) -> Iterator[tuple[bool, _Source]]:
+) -> Iterator[tuple[bool, Source]]:
     """Yields the queues to reclaim from, and whether the preemptor has a hierarchical advantage over each.
 
     At each level on the way up, the quota that is free locally reduces the request. The advantage begins one
@@ -179,7 +138,7 @@ def _sources(
 
 def _below(
     cache: Cache, incoming: Incoming, allowed: Allowed, cohort: int, skipped: int, guards: tuple[int, ...]
-) -> Iterator[_Source]:
+) -> Iterator[Source]:
     """Yields the queues below a cohort that exceed their own quota and have at least one candidate."""
     for below in cache.cohorts[cohort]:
         if below != skipped and not within_nominal(cache.tree, below, incoming.need):
@@ -187,7 +146,7 @@ def _below(
     for queue in borrowers(cache, incoming.queue, incoming.need, cache.members[cohort]):
         holders = cache.holders[queue.node]
         if has_candidate(holders, incoming.mask, allowed):
-            yield _Source(holders, (queue.node, *guards))
+            yield Source(holders, (queue.node, *guards))
 
 
 def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
@@ -196,7 +155,7 @@ def _under_nominal(tree: QuotaTree, incoming: Incoming) -> bool:
     return all(tree.usage[first + cell] < tree.nominal[first + cell] for cell in incoming.need)
 
 
-def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *, borrowing: bool) -> _Phase:
+def by_priority(sources: list[Source], allowed: Allowed, incoming: Incoming, *, borrowing: bool) -> Phase:
     """Returns the phase for queues over which the preemptor has no hierarchical advantage.
 
     While the preemptor borrows, `borrowWithinCohort` limits the candidates to workloads that have a lower
@@ -204,14 +163,11 @@ def _by_priority(sources: list[_Source], allowed: Allowed, incoming: Incoming, *
     depends on the priority of the candidate.
     """
     below = reclaimed_while_borrowing(incoming.queue.spec, incoming.workload)
-    return _Phase(sources, _while_borrowing(allowed, below) if borrowing else allowed, below)
+    limited = Allowed(below) if borrowing and below < allowed.below else allowed
+    return Phase(sources, limited, below)
 
 
-def _while_borrowing(allowed: Allowed, below: int) -> Allowed:
-    return Allowed(below) if below < allowed.below else allowed
-
-
-def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borrowing: bool) -> list[Target]:
+def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[Phase], *, borrowing: bool) -> list[Target]:
     """Takes candidates one by one until the incoming workload fits, and then restores the tree."""
     node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
@@ -237,7 +193,7 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[_Phase], *, borro
 
 
 def _in_order(
-    phase: _Phase, mask: int, protected: set[int], *, evicted: bool
+    phase: Phase, mask: int, protected: set[int], *, evicted: bool
 ) -> Iterator[tuple[Rank, int, Workload]]:
     """Yields the candidates of a phase, each with its rank and the index of its source.
 

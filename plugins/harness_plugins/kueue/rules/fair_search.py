@@ -88,12 +88,20 @@ class FairSearch:
         refuses: returns True if a strategy is known to refuse all workloads below a cohort.
 
     Attributes:
+        takes_back: whether to take workloads from other queues without comparing shares.
         targets: the targets found so far. Their usage is no longer in the quota tree.
         cells: the flavor-resources that were refunded for the targets, or None if all were refunded.
     """
 
     def __init__(
-        self, cache: Cache, incoming: Incoming, shares: Shares, candidates: Candidates, refuses: Refuses
+        self,
+        cache: Cache,
+        incoming: Incoming,
+        shares: Shares,
+        candidates: Candidates,
+        refuses: Refuses,
+        *,
+        takes_back: bool,
     ) -> None:
         self._cache = cache
         self._tree = cache.tree
@@ -102,35 +110,32 @@ class FairSearch:
         self._shares = shares
         self._candidates = candidates
         self._refuses = refuses
+        self.takes_back = takes_back
         # Only the first refused workload of each queue is tried again.
         self._refused: dict[ClusterQueueState, Workload] = {}
         self._left_out: set[int] = set()  # the cohorts below which the last strategy refused all workloads
         self.targets: list[Target] = []
         self.cells: list[int] | None = None
 
-    def run(self, strategies: tuple[Strategy, ...], *, takes_back: bool) -> bool:
+    def run(self, strategies: tuple[Strategy, ...]) -> bool:
         """Takes targets until the incoming workload fits. Returns True if it fits in the end.
 
-        Args:
-            strategies: the strategies, in order. The first one considers all candidates. Each further one
-                considers the workloads that the earlier ones refused, at most one of each queue.
-            takes_back: whether to take workloads from other queues without comparing shares.
+        The first strategy considers all candidates. Each further one considers the workloads that the earlier
+        ones refused, at most one of each queue.
         """
         first, *others = strategies
-        if self._by_first_strategy(first, takes_back=takes_back):
-            return True
-        return any(map(self._by_further_strategy, others))
+        return self._by_first_strategy(first) or any(map(self._by_further_strategy, others))
 
-    def _by_first_strategy(self, strategy: Strategy, *, takes_back: bool) -> bool:
+    def _by_first_strategy(self, strategy: Strategy) -> bool:
         """Takes the candidates that the first strategy allows; returns whether the incoming workload fits."""
 
         def leaves_out(cohort: int) -> bool:
-            return not takes_back and self._refuses_all(strategy, cohort)
+            return not self.takes_back and self._refuses_all(strategy, cohort)
 
         own, candidates = self._own, self._candidates
         ordering = self._ordering(candidates.queues, candidates.head, leaves_out)
         while (queue := ordering.next()) is not None:
-            if queue is own or takes_back:
+            if queue is own or self.takes_back:
                 workload: Workload | None = candidates.of(queue).pop(0)
                 reason = IN_CLUSTER_QUEUE if queue is own else IN_COHORT_RECLAMATION
             else:

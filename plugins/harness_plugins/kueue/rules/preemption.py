@@ -6,12 +6,10 @@ pkg/scheduler/preemption/preemption.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.rules.dominant_resource_share import Share
 from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
@@ -65,51 +63,6 @@ class Incoming:
     def has_place(self) -> bool:
         """Returns True if the present pods leave a place for each pod that needs a place."""
         return self._place is None or self._place() is not None
-
-
-FORBIDDEN = "the queue's policies do not allow it to preempt the workloads that hold the quota"
-NOBODY = "no other workload holds quota that this workload could use"
-WHILE_BORROWING = "the workload cannot preempt while its queue borrows"
-TOO_LITTLE = "all workloads that it can preempt would together free too little"
-BY_SHARES = "there are candidates, but their queues' fair shares do not allow their preemption"
-
-
-TOO_YOUNG = "the workloads that it might preempt have not run for their minimum time yet (preview)"
-
-
-class Compared(NamedTuple):
-    """The fair shares that protect a candidate from preemption.
-
-    Attributes:
-        sides: two children of the lowest common cohort. The first contains the queue of the incoming
-            workload, and the second contains the queue of the candidate.
-        before: the current shares of these two children.
-        after: their shares with the incoming workload and without the candidate.
-        strategies: the strategies that compared these shares and did not allow the preemption.
-    """
-
-    candidate: Workload
-    sides: tuple[int, int]
-    before: tuple[Share, Share]
-    after: tuple[Share, Share]
-    strategies: tuple[str, ...]
-
-
-class Obstacle(NamedTuple):
-    """The reason why a search finds no targets.
-
-    Attributes:
-        fields: the fields of the queue's manifest that cause it, with their values.
-        borrowed: the flavor-resources that the queue would borrow, if it may not preempt while it borrows.
-        compared: the shares that prevent preemption, or None if shares are not the obstacle.
-        taken: the workloads that the search took before it failed.
-    """
-
-    text: str
-    fields: Mapping[str, str | int] = MappingProxyType({})
-    borrowed: tuple[int, ...] = ()
-    compared: Compared | None = None
-    taken: tuple[Workload, ...] = ()
 
 
 def fits(tree: QuotaTree, node: int, requests: Amounts, *, borrowing: bool) -> bool:

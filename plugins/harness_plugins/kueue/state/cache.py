@@ -177,15 +177,6 @@ class Cache:
         holders.add_holder(workload)
         self._changed(workload.cluster_queue)
 
-    def spares(self, root: int, mask: int) -> bool:
-        """Returns True if any workload in a tree uses a needed resource but cannot be preempted yet."""
-        return any(
-            workload.uses & mask
-            for holders in self.holders.values()
-            if holders.spared and holders.queue.root == root
-            for workload in holders.spared
-        )
-
     def reorder(self, queue: ClusterQueueState, *, stays: bool = False) -> None:
         """Records that the candidates of a queue have a new order, although the workloads are the same.
 
