@@ -365,6 +365,21 @@ def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     assert texts == ["queueingStrategy: BestEffortFIFO instead of StrictFIFO in ClusterQueue q"]
 
 
+@pytest.mark.parametrize("ready", [False, True])
+def test_block_admission_holds_jobs_back_while_pods_are_not_ready(ready: bool) -> None:
+    """The pods of the dump do not become ready at the time of the question."""
+    waits = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "waitForPodsReady": {"timeout": "10m", "blockAdmission": True},
+    }
+    starts = workload("a", 8, held=0.05, ready=0.05)
+    starts["status"]["conditions"][-1] |= {"status": str(ready), "reason": "WaitForStart"}
+    (mine,) = asked([waits, *dump(starts)], job(4))
+    assert mine.verdict == ("starts" if ready else "waits")
+    assert ready or "it waits for job d/job-a-1a2b3; pods of admitted workloads are not ready" in mine.why
+
+
 def test_a_job_waits_for_its_turn_behind_a_job_of_another_local_queue() -> None:
     """The head of a StrictFIFO ClusterQueue holds back the jobs of all its LocalQueues."""
     other = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "spec": {"clusterQueue": "q"}}

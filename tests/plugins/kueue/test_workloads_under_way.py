@@ -215,6 +215,15 @@ def test_a_time_out_counts_from_the_admission_before_the_dump() -> None:
         assert Happened(where, Jobs(), until=5).lines("evict") == evicted
 
 
+@pytest.mark.parametrize(("ready", "second"), [(True, 0), (False, 1)])
+def test_a_workload_whose_pods_are_not_ready_blocks_the_first_instant(ready: bool, second: int) -> None:
+    """Its pods become ready a second later, because their condition says that they are not ready yet."""
+    old = workload("old", conditions={**held(45), "PodsReady": (ready, "WaitForStart", 45.0)})
+    where = dump(old, configuration(waitForPodsReady={**WAITING, "blockAdmission": True}), queue("r", cpu=4))
+    found = Happened(where, Jobs().add("next", "r", 4, seconds=20), until=100).lines("admit")
+    assert found == ["0 admit default/old", f"{second} admit next"]
+
+
 @pytest.mark.parametrize("condition", [None, (False, "WaitForRecovery", 5.0), (True, "Started", 90.0)])
 def test_who_was_ready_or_does_not_say_it_does_not_time_out_for_an_admission_long_ago(condition: Any) -> None:
     """Kueue did not look then, or its pods were lost later and may come back."""

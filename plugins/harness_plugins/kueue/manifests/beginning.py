@@ -19,10 +19,12 @@ from harness.base.errors import ClusterError, Fault
 from harness.base.units import SECOND, format_amount
 from harness.models.cluster import Pod, Standing, Workload, frozen, leaving, standing_of
 from harness.models.kube.running import pod_jobs
-from harness.policy import ENDLESS, Arrival
+from harness.policy import ENDLESS, Arrival, Startup
 from harness_plugins.kueue.manifests.imported import pod_sets_left
 
 _GRACE_PERIOD = 30 * SECOND
+_STARTING: Startup = (SECOND, 0)
+"""The start-up of pods that the manifests say are not ready. They become ready later, at an unknown time."""
 
 
 class Start(NamedTuple):
@@ -164,8 +166,15 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     faults = list(_less_than_asked(cluster, starts))
     if faults:
         raise ClusterError(cluster.source or "the manifests", faults)
-    found: list[Arrival] = [(_job(start, number, at), ENDLESS, None) for number, start in enumerate(starts)]
+    found = [_arrival(start, number, at) for number, start in enumerate(starts)]
     return [*found, *pod_jobs(cluster, others, at, len(starts))]
+
+
+def _arrival(start: Start, index: int, at: int) -> Arrival:
+    job = _job(start, index, at)
+    if start.manifest.holds_quota and "PodsReady" in start.manifest.conditions and not start.ready:
+        return job, ENDLESS, None, _STARTING
+    return job, ENDLESS, None
 
 
 def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
