@@ -148,7 +148,7 @@ _BY_RULE: Mapping[str, tuple[int, str]] = Frozen(
             8493,
             (
                 "Lost pods have no time limit to become ready again, unless the Configuration has "
-                "recoveryTimeout."
+                "recoveryTimeout. With 0s, a workload is evicted as soon as it loses a pod."
             ),
         ),
         "skips_admin_access": (13642, "A workload that claims devices with adminAccess is not admitted."),

@@ -32,7 +32,7 @@ class WaitForPodsReady(Value):
         backoff_base: the first backoff before a workload is requeued, in microseconds.
         backoff_max: the longest backoff after the first one, in microseconds.
         recovery_given: whether the Configuration mentions `recoveryTimeout`. If not, it is the timeout, but
-            there is no limit in releases before 0.16.
+            there is no limit in releases before 0.16. In these releases, 0s is a limit.
     """
 
     timeout: int = _TIMEOUT

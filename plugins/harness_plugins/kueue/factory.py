@@ -265,8 +265,8 @@ def _waits(configuration: KueueConfiguration, gates: Gates) -> WaitForPodsReady 
     found = configuration.pods_ready if on and not gates.disable_wait_for_pods_ready else None
     if found is None:
         return None
-    if not (found.recovery_given or gates.rules.recovery_times_out):
-        found = replace(found, recovery_timeout=None)
+    if not gates.rules.recovery_times_out:  # a given 0s then is a time limit, too
+        found = replace(found, recovery_timeout=found.recovery_timeout or 0 if found.recovery_given else None)
     if not gates.rules.spares_first_backoff:
         found = replace(found, backoff_base=min(found.backoff_base, found.backoff_max))
     return found

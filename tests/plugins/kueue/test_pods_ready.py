@@ -190,6 +190,7 @@ def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
     [
         ("v0.15.8", {}, None),
         ("v0.15.8", {"recoveryTimeout": "10m"}, 600),
+        ("v0.15.8", {"recoveryTimeout": "0s"}, 0),
         ("v0.16.0", {}, 600),
         ("v0.16.0", {"recoveryTimeout": "0s"}, None),
     ],
@@ -197,7 +198,7 @@ def test_pods_that_are_lost_have_the_recovery_timeout_to_come_back() -> None:
 def test_before_0_16_lost_pods_had_no_time_limit_by_default(
     release: str, section: dict[str, str], limit: int | None
 ) -> None:
-    """`SetDefaults_Configuration` fills in `recoveryTimeout` since PR 8493."""
+    """`SetDefaults_Configuration` fills in `recoveryTimeout` since PR 8493, which made 0s mean no limit."""
     found = cluster(queue("q", cpu=4), configuration(waitForPodsReady={"timeout": "10m", **section})).kueue
     assert found is not None
     ready, w = pods_ready(found, gates_from({}, release_named(release))), workload()

@@ -114,3 +114,14 @@ def test_pods_that_are_lost_have_the_recovery_time_out_to_come_back(change: Mani
         jobs = Jobs().add("a", "q", 2, seconds=30, grace=0, startup=0)
         lines[seconds] = Happened(where, jobs).lines("evict")[1:]
     assert lines == {5: ["15 evict a: PodsReadyTimeout"], 15: []}
+
+
+@pytest.mark.parametrize(
+    ("release", "evicted"), [("v0.15.8", ["10 evict a: PodsReadyTimeout"]), ("v0.16.0", [])]
+)
+def test_before_0_16_a_recovery_timeout_of_zero_evicts_at_the_loss(release: str, evicted: list[str]) -> None:
+    """Only `recoveryTimeout`s above 0 reach the workload controller since PR 8493."""
+    waits = {"timeout": "60s", "recoveryTimeout": "0s", "requeuingStrategy": {"backoffBaseSeconds": 1}}
+    world = configuration(waitForPodsReady=waits), queue("q", cpu=4), node("n1", 2), gone("n1", 10, 20)
+    jobs = Jobs().add("a", "q", 2, seconds=30, grace=0, startup=0)
+    assert Happened(over_time(*world), jobs, kueueVersion=release).lines("evict")[1:] == evicted

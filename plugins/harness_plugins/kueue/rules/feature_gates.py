@@ -53,7 +53,8 @@ class ReleaseRules:
             suggests. In earlier releases, the two values were swapped (PR 9464).
         preference_is_read: `flavorFungibility.preference` exists (PR 7316).
         recovery_times_out: lost pods must be ready again within `timeout` if the Configuration does not
-            mention `recoveryTimeout`. In earlier releases, they then have no time limit (PR 8493).
+            mention `recoveryTimeout`, and 0s is no time limit. In earlier releases, they have no time limit
+            if it is not mentioned, and with 0s the workload is evicted at once (PR 8493).
         skips_admin_access: devices that are claimed with `adminAccess` need no quota. In earlier releases,
             such a claim prevented the admission of a workload (PR 13642).
         spares_first_backoff: `backoffMaxSeconds` does not limit the first backoff, and 0 is no maximum. In
