@@ -377,14 +377,17 @@ def test_cohorts_without_manifest_exist() -> None:
     assert dict(cluster.cohorts) == {"y": Cohort("y", "z"), "x": Cohort("x"), "z": Cohort("z")}
 
 
-def test_cohort_must_not_be_its_own_ancestor() -> None:
-    """Each cycle is told once, with all its members."""
+def test_queues_below_a_cohort_that_is_its_own_ancestor_are_inactive() -> None:
+    """Each cycle is told once, with all its members; upstream's `skipInactiveCQReason` asks `HasCycle`."""
     parents = {"a": "b", "b": "c", "c": "b", "d": "d", "e": "f"}
     cohorts = [manifest("Cohort", name, {"parentName": parent}) for name, parent in parents.items()]
-    assert faults(*cohorts) == [
-        "spec: the cohort is its own ancestor: b > c > b",
-        "spec: the cohort is its own ancestor: d > d",
-    ]
+    queues = [queue(f"q{name}", cohortName=name) for name in "abcdefg"]
+    cluster = cluster_from([FLAVOR, *cohorts, *queues], "test")
+    told = "the cohort is its own ancestor, so Kueue keeps all queues below it inactive"
+    assert cluster.warnings == (f"Cohort b: {told}: b > c > b", f"Cohort d: {told}: d > d")
+    long, short = "Cohort b is its own ancestor: b > c > b", "Cohort d is its own ancestor: d > d"
+    inactive = {name: queue.inactive for name, queue in cluster.cluster_queues.items() if queue.inactive}
+    assert inactive == {"qa": long, "qb": long, "qc": long, "qd": short}
 
 
 def test_flavor_is_read() -> None:

@@ -229,13 +229,14 @@ def test_every_fault_says_document_object_and_field(tmp_path: Path) -> None:
     """Faults of text, of fields and between objects, all at once."""
     text = (
         TEXT.replace("count: 3", "count: x")
-        .replace("parent: root", "parent: c")
+        .replace("nodeLabels: {a: b}", "topologyName: t")
         .replace("globalDefault: true", "value: 2")
     )
+    lacking = "there is no Topology t; add its manifest, or omit the name"
     assert faults_of(write(tmp_path, text)) == [
         "document 4 (line 15), line 20: 'value' is given twice in one mapping",
         "document 2 (line 6), NodePool p: spec.count: must be a whole number, not 'x'",
-        "document 5 (line 21), item 3, Cohort c: spec: the cohort is its own ancestor: c > c",
+        f"document 5 (line 21), item 1, ResourceFlavor spot: spec.topologyName: {lacking}",
     ]
 
 

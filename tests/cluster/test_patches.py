@@ -417,13 +417,16 @@ def test_manifests_that_a_patch_makes_faulty_are_named_with_both() -> None:
     assert [str(fault) for fault in error.value.faults] == [
         f"document 1, ClusterQueue team-a: {place}: must not be more than nominalQuota"
     ]
-    cohorts = [
-        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
-        for name, spec in (("a", {"parentName": "b"}), ("b", {}))
+    both = [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, name, spec in (
+            ("ResourceFlavor", "f", {"topologyName": "t"}),
+            ("Topology", "t", {"levels": [{"nodeLabel": "rack"}]}),
+        )
     ]
-    circle = "{kind: Cohort, metadata: {name: b}, spec: {parentName: a}}"
-    assert told(circle, cluster_from(cohorts, "n")) == [
-        "Cohort a: spec: the cohort is its own ancestor: a > b > a"
+    gone = "{kind: Topology, metadata: {name: t}, $patch: delete}"
+    assert told(gone, cluster_from(both, "n")) == [
+        "ResourceFlavor f: spec.topologyName: there is no Topology t; add its manifest, or omit the name"
     ]
 
 

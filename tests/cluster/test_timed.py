@@ -188,6 +188,16 @@ def test_a_queue_that_moves_brings_a_cohort_that_is_only_named() -> None:
     assert after.cluster_queues["a"].cohort == "new"
 
 
+def test_a_cohort_must_not_become_its_own_ancestor_during_a_replay() -> None:
+    """The queues below it would become inactive, although their own manifests do not change."""
+    head = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "spec": {"parentName": "all"}}
+    circle = {**head, "metadata": {"name": "all", "annotations": {"harness/from": "1h"}}}
+    with pytest.raises(
+        ClusterError, match="ClusterQueue a: would become active or inactive during the replay"
+    ):
+        unrolled(base(circle), None)
+
+
 @pytest.mark.parametrize(
     ("patch", "said"),
     [

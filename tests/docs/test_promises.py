@@ -262,11 +262,6 @@ PARENT = {"is-parent": "true"}
             "must be a JSON list of strings, not [1]",
         ),
         (
-            "a cohort that is its own ancestor",
-            [of("Cohort", "parentName: a")],
-            "the cohort is its own ancestor: a > a",
-        ),
-        (
             "a flavor whose `topologyName` is not in the manifests",
             [of("ResourceFlavor", "topologyName: t")],
             "there is no Topology t",

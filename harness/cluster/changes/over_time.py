@@ -279,6 +279,12 @@ def _edits(before: State, after: State, turned: Iterable[tuple[Mapping[str, Any]
             was, becomes = _object(before, each), _object(after, each)
             if was != becomes or before.specs.get(each) != after.specs.get(each):
                 yield Edit(*each, was, becomes, announced)
+    queues = before.cluster.cluster_queues
+    for name, queue in () if after.cluster.cluster_queues is queues else after.cluster.cluster_queues.items():
+        why = queue.inactive or (queues[name].inactive if name in queues else "")
+        if name in queues and queue.inactive != queues[name].inactive and ("ClusterQueue", name) not in known:
+            what = f"would become active or inactive during the replay, which is not modelled: {why}"
+            raise ClusterError(after.cluster.source, [Fault(f"ClusterQueue {name}", what)])
 
 
 def _object(state: State, key: tuple[str, str]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from harness.cluster.draft import Draft, read_metadata
@@ -322,11 +323,13 @@ def _selects_labels(queue: ClusterQueue) -> bool:
 
 
 def _check_ancestors(draft: Draft) -> None:
-    """Check that no cohort is its own ancestor or has too many ancestors.
+    """Check that no cohort has too many ancestors, and cut cycles of cohorts.
 
-    A cycle is reported at its first cohort.
+    Kueue keeps ClusterQueues inactive if a cohort above them is its own ancestor (upstream's HasCycle). A
+    warning names each cycle once, at its first cohort.
     """
     depth: dict[str, int] = {}
+    cut: dict[str, str] = {}
     for first in draft.cohorts:
         path: list[str] = []
         name = first
@@ -335,12 +338,21 @@ def _check_ancestors(draft: Draft) -> None:
             name = draft.cohorts[name].parent
         if name in path:
             cycle = " > ".join([*path[path.index(name) :], name])
-            draft.cohorts.fields(name).refuse("spec", f"the cohort is its own ancestor: {cycle}")
+            cut[name] = f"Cohort {name} is its own ancestor: {cycle}"
+            what = f"the cohort is its own ancestor, so Kueue keeps all queues below it inactive: {cycle}"
+            draft.warnings.add("Cohort", name, what)
+            draft.cohorts[name] = replace(draft.cohorts[name], parent="")
         elif depth.get(name, 0) + len(path) > _DEEPEST:
             what = f"the cohort has more than {_DEEPEST} ancestors, but harness reads no more than that"
             draft.cohorts.fields(first).fault("spec", what)
             return
         depth.update((each, depth.get(name, 0) + at) for at, each in enumerate(reversed(path), 1))
+    for queue in list(draft.cluster_queues.values()) if cut else ():
+        name = queue.cohort
+        while name in draft.cohorts and draft.cohorts[name].parent:
+            name = draft.cohorts[name].parent
+        if name in cut:
+            draft.cluster_queues[queue.name] = replace(queue, inactive=cut[name])
 
 
 def implied_cohorts(draft: Draft) -> dict[str, Cohort]:

@@ -12,6 +12,7 @@ from kueue_worlds import (
     cluster,
     flavor,
     local_queue,
+    manifest,
     pod_set,
     queue,
     quota,
@@ -366,6 +367,22 @@ def test_a_queue_whose_flavor_does_not_exist_is_inactive() -> None:
     """Kueue waits for the ResourceFlavor."""
     where = cluster(queue("q", flavors={"missing": {"cpu": 4}}))
     assert Happened(where, Jobs().add("a", "q", 1)).admitted == []
+
+
+@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+def test_queues_below_a_cycle_of_cohorts_are_inactive_and_the_others_go_on(plugin: str) -> None:
+    """`skipInactiveCQReason` in pkg/cache/scheduler/snapshot.go."""
+    where = cluster(
+        *(manifest("Cohort", name, parentName=above) for name, above in ("ab", "ba", "cb")),
+        queue("q", cpu=4, cohort="c"),
+        queue("r", cpu=4),
+        queue("s", cpu=4),
+    )
+    happened = Happened(where, Jobs().add("mine", "q", 1).add("other", "r", 8), plugin=plugin)
+    assert happened.admitted == ["other"]
+    assert happened.lines("reject") == [
+        "0 reject mine: ClusterQueue q is inactive: Cohort a is its own ancestor: a > b > a"
+    ]
 
 
 def test_a_job_of_a_queue_that_does_not_exist_is_rejected() -> None:
