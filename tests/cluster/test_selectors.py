@@ -72,6 +72,25 @@ def test_toleration_covers_taint(toleration: Toleration, tolerated: bool) -> Non
     assert toleration.tolerates(Taint("k", "v", "NoSchedule")) is tolerated
 
 
+@pytest.mark.parametrize(
+    ("operator", "value", "taint", "tolerated"),
+    [
+        ("Gt", "750", "800", True),
+        ("Gt", "800", "800", False),
+        ("Lt", "-1", "-2", True),
+        ("Lt", "9", "10", False),
+        ("Gt", "1", "0800", False),
+        ("Gt", "1", "95.5", False),
+        ("Lt", "1", "", False),
+    ],
+)
+def test_a_toleration_may_compare_the_value_of_a_taint(
+    operator: str, value: str, taint: str, tolerated: bool
+) -> None:
+    """As `compareNumericValues` in k8s.io/api since Kubernetes 1.35: decimal numbers in canonical form."""
+    assert Toleration("k", operator, value).tolerates(Taint("k", taint, "NoSchedule")) is tolerated
+
+
 def test_faulty_selector_parts_are_faults() -> None:
     """What Kubernetes refuses, each with its field."""
     faults: list[Fault] = []
@@ -84,6 +103,7 @@ def test_faulty_selector_parts_are_faults() -> None:
     read_requirement(Fields({"operator": "Exists", "values": ["x"]}, "o", faults))
     read_toleration(Fields({"value": "x"}, "o", faults))
     read_toleration(Fields({"key": "a", "operator": "Exists", "value": "x", "effect": "Never"}, "o", faults))
+    read_toleration(Fields({"key": "a", "operator": "Gt", "value": "09"}, "o", faults))
     assert [str(fault) for fault in faults] == [
         "o: matchExpressions[0].operator: 'Gt' is not one of In, NotIn, Exists, DoesNotExist",
         "o: matchExpressions[0].values: must be empty with operator Exists",
@@ -94,4 +114,5 @@ def test_faulty_selector_parts_are_faults() -> None:
         "o: operator: must be Exists when the key is empty",
         "o: effect: 'Never' is not one of , NoSchedule, PreferNoSchedule, NoExecute",
         "o: value: must be empty with operator Exists",
+        "o: value: must be a whole number without leading zeros with operator Gt",
     ]

@@ -18,6 +18,7 @@ NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
 
 
 @fixed()
@@ -82,8 +83,9 @@ class Taint(Value):
 class Toleration(Value):
     """A toleration of taints.
 
-    An empty key with `Exists` tolerates every key, and an empty effect tolerates every effect. `seconds` is
-    how long a pod stays on a node with a NoExecute taint. None means that there is no limit.
+    An empty key with `Exists` tolerates every key, and an empty effect tolerates every effect. With `Gt` and
+    `Lt`, a taint is tolerated if its value is greater or less than `value`. `seconds` is how long a pod stays
+    on a node with a NoExecute taint. None means that there is no limit.
     """
 
     key: str = ""
@@ -98,6 +100,11 @@ class Toleration(Value):
             return False
         if self.key and self.key != taint.key:
             return False
+        if self.operator in ("Gt", "Lt"):
+            if not (_DECIMAL.fullmatch(taint.value) and _DECIMAL.fullmatch(self.value)):
+                return False
+            number, bound = int(taint.value), int(self.value)
+            return number > bound if self.operator == "Gt" else number < bound
         return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
 
 
@@ -131,13 +138,15 @@ def read_taint(fields: Fields) -> Taint:
 
 def read_toleration(fields: Fields) -> Toleration:
     """Read a toleration of a pod or flavor."""
-    operator = fields.choice("operator", ("Equal", "Exists"), "Equal")
+    operator = fields.choice("operator", ("Equal", "Exists", "Gt", "Lt"), "Equal")
     key, value = fields.string("key"), fields.string("value")
     effect = fields.choice("effect", ("", *EFFECTS), "")
     if not key and operator != "Exists":
         fields.fault("operator", "must be Exists when the key is empty")
     if value and operator == "Exists":
         fields.fault("value", "must be empty with operator Exists")
+    if operator in ("Gt", "Lt") and not _DECIMAL.fullmatch(value):
+        fields.fault("value", f"must be a whole number without leading zeros with operator {operator}")
     seconds = fields.integer("tolerationSeconds") if "tolerationSeconds" in fields else None
     return Toleration(key, operator, value, effect, seconds)
 
