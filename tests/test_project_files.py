@@ -156,6 +156,23 @@ def test_a_tag_that_does_not_fit_is_no_release(tag: str, fault: str) -> None:
         assert fault in ran.stderr
 
 
+def test_the_lint_script_takes_no_plugins_away_from_tests_that_run(tmp_path: Path) -> None:
+    """Whoever loads plugins while pip replaces the installation finds none. It is replaced only if needed."""
+    for folder in ("scripts", ".venv/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    script = shutil.copy(ROOT / "scripts" / "environment.sh", tmp_path / "scripts")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$@" >> "$0.log"\n', encoding="utf-8")
+    python.chmod(0o755)
+    project = tmp_path / "pyproject.toml"
+    for extra, changed in (("dev", 1), ("dev", 1), ("docs", 1), ("dev", 4_000_000_000)):
+        project.touch()
+        os.utime(project, (changed, changed))
+        subprocess.run(["bash", str(script), extra], check=True)
+    log = (tmp_path / ".venv" / "bin" / "python.log").read_text(encoding="utf-8")
+    assert re.findall(r"install -q -e \.\[(\w+)\]", log) == ["dev", "docs", "dev"]
+
+
 def test_hooks_before_a_commit_are_those_of_the_lint_script() -> None:
     """With the same tools, from the same place."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
