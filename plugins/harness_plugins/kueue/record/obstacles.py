@@ -131,12 +131,30 @@ def _why_not_by_shares(cache: Cache, rules: FairSharing, incoming: Incoming) -> 
         return _no_candidates(_forbidden(cache, incoming, others=held))
     if reclaim is None or not theirs:
         return {"preemption": _TOO_LITTLE}
+    if not candidates.of(own) and _all_have_less(cache, rules, incoming, others):
+        return {"preemption": _BY_SHARES, **_compared(cache, rules, incoming, others, reclaim, ())}
     search, _ = rules.search(incoming, candidates)
     gone = {target.workload for target in search.targets}
     compared = {} if search.takes_back else _compared(cache, rules, incoming, others, reclaim, gone)
     restore(cache.tree, search.targets, search.cells)
     tried = {"tried": len(gone)} if gone else {}
     return {"preemption": _BY_SHARES if compared else _TOO_LITTLE, **tried, **compared}
+
+
+def _all_have_less(
+    cache: Cache, rules: FairSharing, incoming: Incoming, queues: Iterable[ClusterQueueState]
+) -> bool:
+    """Returns True if strategies refuse all workloads of these queues, because of the current shares alone.
+
+    Each queue is then on a side with a smaller share than the incoming workload's side would have. A search
+    would need many steps to find nothing.
+    """
+    own, tree, of = incoming.queue, cache.tree, rules.shares.of
+    tree.charge(own.node, incoming.requests)
+    sides = map(own.sides, queues)
+    less = not rules.takes_back(incoming) and all(of(theirs)[1] < of(mine)[1] for mine, theirs in sides)
+    tree.refund(own.node, incoming.requests)
+    return less
 
 
 def _compared(
