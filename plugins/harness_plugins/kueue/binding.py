@@ -371,7 +371,7 @@ def _domains(placed: Placed) -> Iterator[Domain]:
 
 @final
 class BoundPods:
-    """Implements `rules.node_controller.Pods` with the pods that a binder manages."""
+    """Implements `node_failures.Pods` with the pods that a binder manages."""
 
     def __init__(self, binder: Binder) -> None:
         self._binder = binder

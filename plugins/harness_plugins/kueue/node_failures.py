@@ -8,21 +8,36 @@ workloads are tried again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from harness.models.cluster import Cluster
 from harness.policy import MARK, REPLACE, UNMARK, Decision, Edit, Note, Preempt, Wake
+from harness_plugins.kueue.record.admissions import counts_of
+from harness_plugins.kueue.record.places import as_manifests, spans
 from harness_plugins.kueue.rules.entry import Replaced
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.node_controller import NodeController, Pods, Timers, wake_queues
+from harness_plugins.kueue.rules.node_controller import NodeController, Timers, wake_queues
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.second_pass import NODE_FAILURES
 from harness_plugins.kueue.rules.topology.replacement import added
 from harness_plugins.kueue.scheduler import Scheduler
-from harness_plugins.kueue.state.topology.flavors import Placed, as_manifests, spans
-from harness_plugins.kueue.state.workload import Workload, counts_of
+from harness_plugins.kueue.state.topology.flavors import Placed
+from harness_plugins.kueue.state.workload import Workload
 
 _NO_PLACE = "there is no other place for its pods"
+
+
+class Pods(Protocol):
+    """The pods of workloads that are placed in topologies."""
+
+    def on(self, node: str, namespace: str) -> bool:
+        """Returns True if a node has pods of this namespace. Pods that are terminating do not count."""
+
+    def leave(self, workload: Workload, pods: range) -> Iterable[str]:
+        """Returns the nodes that the pods of a workload have left."""
+
+    def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
+        """Moves the pods of a workload from a node to other places."""
 
 
 @final
@@ -48,7 +63,7 @@ class NodeFailures:
         self._leave = leave
         self._wakes = Timers()
         self._pods = pods
-        self.controller = NodeController(gates, cluster.nodes.values(), pods, scheduler.flavors)
+        self.controller = NodeController(gates, cluster.nodes.values(), pods.on, scheduler.flavors)
         self.cycles = False
         self._asked: set[tuple[int, bool]] = set()
 

@@ -14,6 +14,7 @@ from typing import final
 
 from harness.policy import Preempt, Reject, Wake
 from harness_plugins.kueue.executions import Executions
+from harness_plugins.kueue.record.time_outs import detail_of
 from harness_plugins.kueue.rules.maximum_execution_time import EXCEEDED
 from harness_plugins.kueue.rules.preemption import Target
 from harness_plugins.kueue.rules.wait_for_pods_ready import DEACTIVATED, TIMED_OUT, PodsReady, Terms
@@ -168,8 +169,7 @@ class TimeLimits:
             self._evict(Target(workload, reason), now)
             if until is None:
                 self._release(workload)
-            detail = {**timed_out.figures, "message": pods_ready.told(timed_out)}
-            yield Preempt(workload.job, None, reason, detail=detail)
+            yield Preempt(workload.job, None, reason, detail=detail_of(timed_out, pods_ready.settings))
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
         for workload in self._given_up:

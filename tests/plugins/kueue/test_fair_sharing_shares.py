@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from more_examples import examples
 
 from harness.base.units import INT64_MAX
-from harness_plugins.kueue.rules.dominant_resource_share import NOTHING, published
+from harness_plugins.kueue.record.shares import published
+from harness_plugins.kueue.rules.dominant_resource_share import NOTHING
 from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 
 

@@ -30,11 +30,12 @@ from harness_plugins.kueue.manifests.imported import (
 )
 from harness_plugins.kueue.node_failures import NodeFailures
 from harness_plugins.kueue.policy import KueuePolicy
+from harness_plugins.kueue.record.admissions import counts_of
 from harness_plugins.kueue.rules.entry import Admitted, Preempted
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
-from harness_plugins.kueue.state.workload import Workload, counts_of
+from harness_plugins.kueue.state.workload import Workload
 
 _ORIGIN = 1_735_689_600 * SECOND  # 2025-01-01T00:00:00Z, which is time 0 in recorded traces
 _MILLISECOND = 1000

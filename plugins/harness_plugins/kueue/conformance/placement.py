@@ -8,6 +8,7 @@ from typing import Any
 from harness.models.cluster import TopologyRequest
 from harness.models.manifests import Fields
 from harness_plugins.kueue.conformance.cases import Question, setting_of
+from harness_plugins.kueue.record.places import as_manifest
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, place
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor
 
@@ -27,7 +28,7 @@ def answer_placement(case: Mapping[str, Any]) -> Mapping[str, Any]:
     by_name = {each.name: each for each in pod_sets}
     return {
         "placements": {
-            name: {"fails": True} if leaves is None else Placed(by_name[name], flavor, leaves).as_manifest()
+            name: {"fails": True} if leaves is None else as_manifest(Placed(by_name[name], flavor, leaves))
             for name, leaves in placed.items()
         }
     }

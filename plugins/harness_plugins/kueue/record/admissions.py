@@ -8,12 +8,13 @@ from typing import final
 from harness.base.memo import Memo
 from harness.policy import Admit
 from harness_plugins.kueue.record.details import DecisionDetails
+from harness_plugins.kueue.record.places import as_manifests, spans
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.entry import Admitted
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.state.topology.flavors import as_manifests, spans
-from harness_plugins.kueue.state.workload import Chosen, Workload, counts_of, named
+from harness_plugins.kueue.state.asks import Asks
+from harness_plugins.kueue.state.workload import Chosen, Workload
 
 
 @final
@@ -44,7 +45,7 @@ class Admissions:
             topology = as_manifests(assignment.placed)
             detail = {**detail, "topology": topology, "spans": spans(assignment.placed)}
         asks = workload.asks
-        runs = named(asks, workload.running(assignment.counts), asks.present)
+        runs = _named(asks, workload.running(assignment.counts), asks.present)
         flavors = self.flavors_of(workload, assignment)
         delay = 0
         if self._checks is not None and (checks := self._checks.of(workload.cluster_queue.name, flavors)):
@@ -72,3 +73,19 @@ class Admissions:
             }
         self._chosen[offers, assignment.chosen] = flavors
         return flavors
+
+
+def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
+    """Returns the number of pods with quota, for each pod set in which this is not the original number."""
+    return _named(workload.asks, counts, workload.asks.full)
+
+
+def _named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
+    """Returns the counts in `counts` that differ from those in `usual`, by the name of the pod set."""
+    if counts == usual:
+        return {}
+    return {
+        pod_set.name: count
+        for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
+        if count != whole
+    }

@@ -9,7 +9,8 @@ from typing import Any, final
 from harness.base.memo import Memo
 from harness.models.quota import UNLIMITED
 from harness.policy import QueueShare
-from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares, published
+from harness_plugins.kueue.record.shares import number, published, ratio
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
@@ -143,7 +144,7 @@ class DecisionDetails:
             name = changed[node].name
             if share != self._told.get(name):
                 self._told[name] = share
-                found.append(QueueShare(name, self._shares.ratio(node), published(share)))
+                found.append(QueueShare(name, ratio(self._shares, node), published(share)))
         changed.clear()
         return found
 
@@ -204,8 +205,7 @@ class DecisionDetails:
 
     def _share(self, node: int) -> float | str:
         assert self._shares is not None
-        infinite, share = self._shares.of(node)[1]
-        return "infinite" if infinite else share
+        return number(self._shares.of(node)[1])
 
 
 def _usages(*local_queues: LocalQueueUsage | None) -> dict[str, float | str]:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from harness_plugins.kueue.record.shares import number
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order, has_candidate
 from harness_plugins.kueue.rules.classical import by_priority, over_nominal, sources_of
-from harness_plugins.kueue.rules.dominant_resource_share import Share
 from harness_plugins.kueue.rules.fair_search import Candidates
 from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming, put_back, remove, restore
@@ -197,14 +197,9 @@ def _compared(
         return {}
     return {
         "share": {
-            tree.names[mine]: [_number(before), _number(share)],
-            tree.names[theirs]: [_number(initial), _number(final)],
+            tree.names[mine]: [number(before), number(share)],
+            tree.names[theirs]: [number(initial), number(final)],
         },
         "candidate": candidate.name,
         "strategies": [strategy.name for strategy in rules.strategies],
     }
-
-
-def _number(share: Share) -> float | str:
-    infinite, value = share
-    return "infinite" if infinite else value

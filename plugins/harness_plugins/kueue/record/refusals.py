@@ -7,22 +7,21 @@ entries of the cycle. The record therefore shows reserved and used quota separat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, final
 
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.record.obstacles import why_no_search, why_no_targets
+from harness_plugins.kueue.record.places import room_in_words
 from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Reserved, Victims
 from harness_plugins.kueue.rules.flavor_assigner import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.preemption import Incoming, put_back, remove
 from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
-from harness_plugins.kueue.rules.topology.capacity import Capacity
-from harness_plugins.kueue.rules.topology.placement import PodSetRequest, Topologies, WorkloadTopology
+from harness_plugins.kueue.rules.topology.placement import Topologies
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
-from harness_plugins.kueue.state.topology.flavors import TopologyFlavor
 from harness_plugins.kueue.state.workload import Workload
 
 
@@ -144,7 +143,7 @@ class Refusals:
         if self._topologies is None or len(assignment.chosen) != len(offers):
             return ""
         asked = self._topologies(offers, assignment.chosen, assignment.counts)
-        return "" if asked is None else _room_in_words(asked)
+        return "" if asked is None else room_in_words(asked)
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
@@ -155,37 +154,3 @@ def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amo
         for flavor in group.cells
         for cell, amount in zip(flavor or (), group.amounts, strict=bool(flavor))
     )
-
-
-def _room_in_words(asked: WorkloadTopology) -> str:
-    """Returns each pod set's request and the domain with the most capacity at each level.
-
-    If all pod sets have a place, the result is "".
-    """
-    return "; ".join(
-        f"{_asks_for(request, flavor)}; most free: {', '.join(_most(flavor, figures))}"
-        for flavor, request, figures in asked.figures()
-    )
-
-
-def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
-    said = request.request
-    text = f"pod set {request.pod_set.name} requests {request.count:,} pods"
-    if said.required:
-        text += f" in one {said.required}"
-    elif said.preferred:
-        text += f", preferably in one {said.preferred},"
-    for layer in said.slices:
-        text += f" in slices of {layer.size:,} per {layer.level}"
-    return f"{text} of flavor {flavor.name}"
-
-
-def _most(flavor: TopologyFlavor, figures: Capacity | None) -> Iterator[str]:
-    tree = flavor.tree
-    if figures is None or not tree.leaves:
-        yield "none"
-        return
-    for level, domains in zip(tree.levels, tree.domains, strict=True):
-        pods = max(figures.pods[domains.start : domains.stop])
-        best = figures.pods.index(pods, domains.start)
-        yield f"{pods:,} in {level} {'/'.join(tree.values[best])}" if pods else f"0 in any {level}"

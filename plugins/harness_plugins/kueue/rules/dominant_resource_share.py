@@ -8,10 +8,8 @@ Upstream: `dominantResourceShare` in pkg/cache/scheduler/fair_sharing.go (KEP 17
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from harness.base.units import INT64_MAX
 from harness.models.cluster import Cluster
 from harness.models.quota import NO_PARENT, QuotaTree, plus
 from harness_plugins.kueue.state.amounts import Amounts
@@ -80,10 +78,6 @@ class Shares:
         usage[first:end] = before
         return share
 
-    def ratio(self, node: int) -> float:
-        """Returns the share of a ClusterQueue or Cohort before weighting, in 1/1000 of the lendable quota."""
-        return max(0.0, max(self.parts(node), default=0.0))
-
     def resources(self, node: int) -> list[list[int]]:
         """Returns the flavor-resources for which a tree node has quota, grouped by resource."""
         first = node * self._tree.width
@@ -119,12 +113,6 @@ class Shares:
         if weight == 0.0:
             return True, (True, ratio)
         return True, (False, ratio / weight)
-
-
-def published(share: Share) -> int:
-    """Returns `weightedShare` as in Kueue's status: rounded up, or the largest integer if it is infinite."""
-    infinite, value = share
-    return INT64_MAX if infinite else math.ceil(value)
 
 
 def weights_of(tree: QuotaTree, cluster: Cluster, instead: Mapping[str, float]) -> list[float]:

@@ -5,15 +5,15 @@ Upstream: pkg/controller/tas/node_controller.go, and `nodeHandler` in pkg/contro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, final
+from collections.abc import Callable, Iterable, Iterator
+from typing import final
 
 from harness.base.units import SECOND
 from harness.models.cluster import Node, ResourceFlavor, Taint
 from harness.models.constraints import PERMANENT, UNTOLERATED, Constraints
-from harness.policy import Decision, Edit, PodSet
+from harness.policy import Edit, PodSet
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 from harness_plugins.kueue.state.workload import Workload
 
 _BATCH = SECOND // 10
@@ -21,19 +21,6 @@ _BATCH = SECOND // 10
 
 _DELAY = 30 * SECOND
 """How long a node must be not ready before its pods count as lost for that reason alone."""
-
-
-class Pods(Protocol):
-    """The pods of workloads that are placed in topologies."""
-
-    def on(self, node: str, namespace: str) -> bool:
-        """Returns True if a node has pods of this namespace. Pods that are terminating do not count."""
-
-    def leave(self, workload: Workload, pods: range) -> Iterable[str]:
-        """Returns the nodes that the pods of a workload have left."""
-
-    def move(self, workload: Workload, placed: Sequence[Placed], node: str) -> Iterator[Decision]:
-        """Moves the pods of a workload from a node to other places."""
 
 
 @final
@@ -73,6 +60,7 @@ class NodeController:
 
     Args:
         nodes: the initial nodes. A node that is not ready at the start counts as not ready for a long time.
+        on: returns True if a node has pods of a namespace. Pods that are terminating do not count.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
     """
 
@@ -80,13 +68,13 @@ class NodeController:
         self,
         gates: Gates,
         nodes: Iterable[Node],
-        pods: Pods,
+        on: Callable[[str, str], bool],
         flavors: Callable[[Workload, str], Iterable[ResourceFlavor]],
     ) -> None:
         self._flavors = flavors
         self.nodes = {node.name: node for node in nodes}
         self._gates = gates
-        self._pods = pods
+        self._on = on
         self._ready_changed: dict[str, int] = {}
         self.checks = Timers()
 
@@ -151,7 +139,7 @@ class NodeController:
             if tolerated == PERMANENT:
                 return False
             at_once = at_once and tolerated == UNTOLERATED
-        return at_once or not self._pods.on(node.name, workload.job.namespace)
+        return at_once or not self._on(node.name, workload.job.namespace)
 
     def _tolerated(self, workload: Workload, node: Node) -> int:
         """Returns how long a workload's least tolerant pods tolerate a node's taints."""

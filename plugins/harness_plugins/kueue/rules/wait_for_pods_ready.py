@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from sys import maxsize
 from typing import NamedTuple, final
 
-from harness.base.units import INT64_MAX, SECOND, format_duration
+from harness.base.units import INT64_MAX, SECOND
 from harness.models.cluster import WaitForPodsReady
 from harness_plugins.kueue.state.workload import Workload
 
@@ -30,7 +30,6 @@ class Terms:
     """Workloads with the time at which each of them becomes due.
 
     Attributes:
-        first: the earliest time at which a workload could become due.
         woken: the last wake-up time that was requested.
     """
 
@@ -38,8 +37,12 @@ class Terms:
         self._at: dict[Workload, int] = {}
         self._due: list[tuple[int, str, int, Workload]] = []
         self._serial = 0
-        self.first = maxsize
         self.woken = -1
+
+    @property
+    def first(self) -> int:
+        """The earliest time at which a workload could become due."""
+        return self._due[0][0] if self._due else maxsize
 
     def __contains__(self, workload: object) -> bool:
         """Returns True if a workload will become due."""
@@ -50,7 +53,6 @@ class Terms:
         self._serial += 1
         self._at[workload] = at
         heappush(self._due, (at, workload.name, self._serial, workload))
-        self.first = self._due[0][0]
 
     def drop(self, workload: Workload) -> None:
         """Removes a workload and its time, if it has one."""
@@ -63,13 +65,11 @@ class Terms:
             if self._at.get(workload) == at:
                 del self._at[workload]
                 yield workload
-        self._settle()
 
     def next(self) -> int | None:
         """Returns the next time at which a workload becomes due, or None if there is none."""
         while self._due and self._at.get(self._due[0][3]) != self._due[0][0]:
             heappop(self._due)
-        self._settle()
         return self._due[0][0] if self._due else None
 
     def next_wake(self, now: int) -> int | None:
@@ -79,9 +79,6 @@ class Terms:
             return None
         self.woken = max(now + 1, at)
         return self.woken
-
-    def _settle(self) -> None:
-        self.first = self._due[0][0] if self._due else maxsize
 
 
 class TimedOut(NamedTuple):
@@ -96,14 +93,6 @@ class TimedOut(NamedTuple):
     cause: str
     times: int
     requeue_at: int | None
-
-    @property
-    def figures(self) -> dict[str, str | int]:
-        """The figures to record with decisions. The time `requeueAt` is in seconds."""
-        figures: dict[str, str | int] = {"cause": self.cause, "count": self.times}
-        if self.requeue_at is not None:
-            figures["requeueAt"] = self.requeue_at // SECOND
-        return figures
 
 
 @dataclass(slots=True)
@@ -134,11 +123,12 @@ class PodsReady:
     """The workloads that hold quota, and how often their pods were not ready in time.
 
     Attributes:
+        settings: the settings of `waitForPodsReady`.
         deadlines: the times by which the pods of workloads must be ready.
     """
 
     def __init__(self, settings: WaitForPodsReady) -> None:
-        self._settings = settings
+        self.settings = settings
         self._admissions: dict[Workload, _Admission] = {}
         self._unready = 0
         self._counts: dict[Workload, int] = {}
@@ -154,11 +144,11 @@ class PodsReady:
         """
         self._admissions[workload] = _Admission(pods, pods)
         self._unready += 1
-        self.deadlines.set(workload, whole_seconds(admitted) + self._settings.timeout)
+        self.deadlines.set(workload, whole_seconds(admitted) + self.settings.timeout)
 
     def resumed(self, workload: Workload, cause: str, since: int) -> None:
         """Sets the deadline of a workload that already waited for its pods before the replay started."""
-        settings = self._settings
+        settings = self.settings
         recovers = self._admissions[workload].recovers = cause == FOR_RECOVERY
         limit = settings.recovery_timeout if recovers else settings.timeout
         self.deadlines.drop(workload)
@@ -224,8 +214,8 @@ class PodsReady:
             admission.ready = False
             self._unready += 1
             workload.cluster_queue.generation += 1
-            if self._settings.recovery_timeout is not None:
-                self.deadlines.set(workload, whole_seconds(now) + self._settings.recovery_timeout)
+            if self.settings.recovery_timeout is not None:
+                self.deadlines.set(workload, whole_seconds(now) + self.settings.recovery_timeout)
 
     def told_to_go(self, workload: Workload) -> None:
         """Removes the deadline of an evicted workload. The workload counts as not ready until it is gone."""
@@ -254,7 +244,7 @@ class PodsReady:
     @property
     def may_block(self) -> bool:
         """True if Kueue admits no workload while the pods of an admitted workload are not ready."""
-        return self._settings.block_admission
+        return self.settings.block_admission
 
     @property
     def blocks(self) -> bool:
@@ -280,7 +270,7 @@ class PodsReady:
 
     def time_out(self, workload: Workload, now: int) -> TimedOut:
         """Counts a timeout of a workload, and returns it with the time at which the workload is requeued."""
-        settings = self._settings
+        settings = self.settings
         admission = self._admissions[workload]
         cause = FOR_START if admission.missing and not admission.recovers else FOR_RECOVERY
         count = self._counts[workload] = self._counts.get(workload, 0) + 1
@@ -288,18 +278,6 @@ class PodsReady:
             self._given_up.add(workload)
             return TimedOut(cause, count, None)
         return TimedOut(cause, count, whole_seconds(now) + backoff(settings, count))
-
-    def told(self, timed_out: TimedOut) -> str:
-        """Returns a message that describes a timeout."""
-        settings, late = self._settings, f"time-out {timed_out.times:,}: not all pods were ready"
-        if timed_out.cause == FOR_START:
-            late += f" {format_duration(settings.timeout)} after the admission"
-        else:
-            late += f" again {format_duration(settings.recovery_timeout or 0)} after some pods were lost"
-        if timed_out.requeue_at is None:
-            return f"{late}; the limit is {settings.limit:,} time-outs, so Kueue deactivates the workload"
-        away = format_duration(backoff(settings, timed_out.times))
-        return f"{late}; it stays out of its queue for {away}"
 
 
 def backoff(settings: WaitForPodsReady, count: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, final
 
@@ -174,22 +174,6 @@ def rank_of(workload: Workload) -> Rank:
     searches do this in a step of their own.
     """
     return (not workload.evicted, workload.priority, -workload.reserved, workload.uid)
-
-
-def counts_of(workload: Workload, counts: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the number of pods with quota, for each pod set in which this is not the original number."""
-    return named(workload.asks, counts, workload.asks.full)
-
-
-def named(asks: Asks, counts: tuple[int, ...], usual: tuple[int, ...]) -> Mapping[str, int]:
-    """Returns the counts in `counts` that differ from those in `usual`, by the name of the pod set."""
-    if counts == usual:
-        return {}
-    return {
-        pod_set.name: count
-        for pod_set, count, whole in zip(asks.pod_sets, counts, usual, strict=True)
-        if count != whole
-    }
 
 
 def ended_so_far(workload: Workload, pods: range) -> tuple[int, ...]:

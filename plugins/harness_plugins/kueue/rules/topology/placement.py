@@ -13,7 +13,7 @@ from harness.models.cluster import TopologyRequest
 from harness.models.constraints import Constraints
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
-from harness_plugins.kueue.rules.topology.capacity import Capacities, Capacity, PodsToPlace, capacity_of
+from harness_plugins.kueue.rules.topology.capacity import Capacities, PodsToPlace, capacity_of
 from harness_plugins.kueue.rules.topology.request import wanted_of
 from harness_plugins.kueue.rules.topology.search import Search
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavor, TopologyFlavors
@@ -131,6 +131,7 @@ class WorkloadTopology:
     Args:
         parts: the pod sets of each flavor, sorted by the name of the flavor.
         cells: the flavor-resources that the pod sets take.
+        finder: how the leaves and capacities for the pods are found.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class WorkloadTopology:
         finder: WorkloadTopologies,
     ) -> None:
         self.parts = parts
-        self._finder = finder
+        self.finder = finder
         self.cells = cells
 
     @property
@@ -157,7 +158,7 @@ class WorkloadTopology:
         If `empty` is True, the search assumes that no other workload is present.
         """
         found: list[Placed] = []
-        finder = self._finder
+        finder = self.finder
         for flavor, asked in self.parts:
             room = flavor.free if empty else flavor.room
             if len(asked) > 1 or found:
@@ -177,29 +178,6 @@ class WorkloadTopology:
                     return None
                 found.append(Placed(each.pod_set, flavor, leaves))
         return tuple(found)
-
-    def figures(self) -> list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]]:
-        """Returns the capacities of the domains for each pod set, or [] if all pod sets have a place.
-
-        Each pod set is considered alone. Its capacities are None if it requests levels that do not exist.
-        """
-        if not self.alone and self.place() is not None:
-            return []
-        found: list[tuple[TopologyFlavor, PodSetRequest, Capacity | None]] = []
-        for flavor, asked in self.parts:
-            tree = flavor.tree
-            for each in asked:
-                figures = None
-                wanted = wanted_of(each.request, tree.levels, mixed=self._finder.mixed)
-                if wanted is not None:
-                    suitable, requests = self._finder.suitable(tree, each.pod_set), each.pod_set.requests
-                    pods = PodsToPlace(tree, flavor.room, wanted, requests, None, suitable)
-                    figures = self._finder.capacities(pods)
-                    # An unsuccessful search does not change the figures.
-                    if self.alone and Search(tree, figures, wanted, 0).place(each.count) is not None:
-                        return []
-                found.append((flavor, each, figures))
-        return found
 
 
 @final

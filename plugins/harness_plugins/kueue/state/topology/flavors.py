@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar, final
+from typing import NamedTuple, TypeVar, final
 
 from harness.models.cluster import Cluster, ResourceFlavor, Topology
 from harness.policy import PodSet
@@ -93,23 +93,6 @@ class Placed(NamedTuple):
             if amount
         )
 
-    def as_manifest(self) -> dict[str, Any]:
-        """Returns the topology assignment in Kueue's format.
-
-        If leaves are nodes, the assignment contains only host names.
-        """
-        tree = self.flavor.tree
-        levels = tree.levels[-1:] if tree.by_host else tree.levels
-        return {
-            "levels": list(levels),
-            "domains": [{"values": list(values), "count": pods} for values, pods in self.domains],
-        }
-
-
-def as_manifests(placed: Iterable[Placed]) -> dict[str, Any]:
-    """Returns the topology assignment of each pod set."""
-    return {each.pod_set.name: each.as_manifest() for each in placed}
-
 
 def without(gone: Iterable[Placed], ask: Callable[[], _T]) -> _T:
     """Calls `ask` as if these pods had released their places, and returns its result."""
@@ -128,18 +111,6 @@ def located(pod_set: PodSet, flavor: TopologyFlavor, domains: Iterable[NamedDoma
     known = [(flavor.tree.leaf(values), pods) for values, pods in named]
     leaves = tuple([DomainAssignment(leaf, pods) for leaf, pods in known if leaf is not None])
     return Placed(pod_set, flavor, leaves, named)
-
-
-def spans(placed: Iterable[Placed]) -> dict[str, int]:
-    """Returns the number of domains with pods at each level, from the coarsest to the finest."""
-    domains: dict[str, set[tuple[str, ...]]] = {}
-    for each in placed:
-        tree = each.flavor.tree
-        for leaf, _ in each.leaves:
-            values = tree.values[tree.leaves.start + leaf]
-            for depth, level in enumerate(tree.levels, start=1):
-                domains.setdefault(level, set()).add(values[:depth])
-    return {level: len(found) for level, found in domains.items()}
 
 
 @final
