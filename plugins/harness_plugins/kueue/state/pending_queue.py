@@ -11,12 +11,11 @@ any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import final
 
-from harness.models.cluster import ClusterQueue
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.line import Block, Line, Place
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
@@ -25,7 +24,7 @@ from harness_plugins.kueue.state.workload import EquivalenceClass, SchedulingHas
 _CLASS = itemgetter(5)
 
 _Lines = dict[LocalQueueUsage | None, list[Place]]
-"""A heap of workloads for each LocalQueue. An entry is stale if its workload has a different ticket."""
+"""The workloads of each LocalQueue in order."""
 
 
 @final
@@ -37,8 +36,6 @@ class PendingQueue:
             effect (PR 7157).
 
     Attributes:
-        strict: whether the queue is StrictFIFO. Its head then blocks all other workloads until it is
-            admitted.
         preemptor: the workload that issued the last preemptions and has not been admitted yet. The queueing
             strategy at that time determines whether it is sticky.
         present: the classes that have workloads, or that are inadmissible.
@@ -61,18 +58,17 @@ class PendingQueue:
         self._namespace_mismatch: list[Workload] = []
         self._tickets = 0
         self.requeued = False
-        self._read(queue.spec)
 
-    def _read(self, spec: ClusterQueue) -> None:
-        self.strict = spec.queueing_strategy == "StrictFIFO"
-        self._by_usage = spec.by_usage
+    @property
+    def strict(self) -> bool:
+        """True if the queue is StrictFIFO. Its head then blocks all other workloads until it is admitted."""
+        return self.queue.spec.queueing_strategy == "StrictFIFO"
 
     def follow(self, mismatches: Callable[[str], bool]) -> None:
-        """Switches to the current manifest of the queue.
+        """Switches to the current namespace selector of the queue.
 
         `mismatches` returns True if the queue refuses workloads from a namespace.
         """
-        self._read(self.queue.spec)
         set_aside, self._namespace_mismatch = self._namespace_mismatch, []
         for workload in (*self.active(), *self._waiting(inadmissible=True), *self._inadmissible, *set_aside):
             workload.namespace_mismatch = mismatches(workload.job.namespace)
@@ -84,8 +80,8 @@ class PendingQueue:
 
     def become(self, other: PendingQueue) -> None:
         """Copies the content of another queue. Both queues contain the same workloads and classes."""
-        self.preemptor, self._sticky, self.strict = other.preemptor, other._sticky, other.strict
-        self._by_usage, self._tickets, self.requeued = other._by_usage, other._tickets, other.requeued
+        self.preemptor, self._sticky = other.preemptor, other._sticky
+        self._tickets, self.requeued = other._tickets, other.requeued
         self.present = other.present.copy()
         self._lines = {
             each: {local_queue: line.copy() for local_queue, line in lines.items()}
@@ -125,18 +121,18 @@ class PendingQueue:
         self._tickets += 1
         local_queue = workload.local_queue
         workload.ticket = self._tickets
-        equal = workload.equivalence_class = self._class_of(workload)
-        entry = (-workload.priority, workload.timestamp, workload.uid, self._tickets, workload, equal)
-        lines = self._lines[equal]
-        former = _first(lines, local_queue)
-        heappush(lines.setdefault(local_queue, []), entry)
-        if former is not None and former < entry:
+        workload.equivalence_class = self._class_of(workload)
+        line = self._lines[workload.equivalence_class].setdefault(local_queue, [])
+        entry = _place_of(workload)
+        at = bisect_left(line, entry)
+        line.insert(at, entry)
+        if at:
             return
         firsts = self._firsts.get(local_queue)
         if firsts is None:
             firsts = self._firsts[local_queue] = Line(self._inadmissible_classes)
-        if former is not None:
-            firsts.leave(former)
+        if len(line) > 1:
+            firsts.leave(line[1])
         firsts.enter(entry)
 
     def add_to_be_tried(self, workload: Workload) -> bool:
@@ -147,10 +143,8 @@ class PendingQueue:
         """
         equal = self._class_of(workload)
         if equal.inadmissible:
-            entries = [entry for line in self._lines[equal].values() for entry in line]
-            for entry in entries:
-                if entry[4].ticket == entry[3]:
-                    self.set_inadmissible(entry[4])
+            for entry in [entry for line in self._lines[equal].values() for entry in line]:
+                self.set_inadmissible(entry[4])
             self._moved.add(equal.scheduling_hash)
             self._inadmissible_classes.remove(equal)
         self._push(workload)
@@ -158,18 +152,18 @@ class PendingQueue:
 
     def remove(self, workload: Workload) -> None:
         """Removes a workload that was admitted, or that becomes inadmissible without its class."""
-        local_queue = workload.local_queue
         lines = self._lines[workload.equivalence_class]
-        former = _first(lines, local_queue)
+        line, entry = lines[workload.local_queue], _place_of(workload)
+        at = bisect_left(line, entry)
+        del line[at]
         workload.ticket = 0
-        if former is None or former[4] is not workload:
-            return  # the workload was not the first in its line
-        firsts = self._firsts[local_queue]
-        firsts.leave(former)
-        following = _first(lines, local_queue)
-        if following is not None:
-            firsts.enter(following)
-        elif len(lines) == 1 or not any(_first(lines, each) for each in lines):
+        if at:
+            return
+        firsts = self._firsts[workload.local_queue]
+        firsts.leave(entry)
+        if line:
+            firsts.enter(line[0])
+        elif not any(lines.values()):
             self._forget(workload.equivalence_class)
 
     def withdraw(self, workload: Workload) -> bool:
@@ -210,31 +204,27 @@ class PendingQueue:
 
     def first(self) -> Workload | None:
         """Returns the first workload that is not inadmissible. The workload stays in its place."""
-        if self._by_usage:
-            return self._first_by_usage()
+        if self.queue.spec.by_usage:
+            rank = self._by_usage_first
+            return min((head for _, head in self._heads()), key=rank, default=None)
         return self._line.first() if self.preemptor is None else self._first_of(None)
 
     def next_local_queue(self, local_queue: LocalQueueUsage) -> LocalQueueUsage | None:
         """Returns the LocalQueue with the lowest usage among the others with a workload to try, or None."""
-        others = [
-            each
-            for each in self._firsts
-            if each is not None and each is not local_queue and self._first_of(each) is not None
-        ]
+        others = [each for each, _ in self._heads() if each is not None and each is not local_queue]
         return min(others, key=_by_usage, default=None)
 
-    def _first_by_usage(self) -> Workload | None:
-        """Returns the first workload by LocalQueue usage, then preemptor, then queue order."""
-        best: tuple[tuple[float, bool, int, int, str, int], Workload] | None = None
+    def _heads(self) -> Iterator[tuple[LocalQueueUsage | None, Workload]]:
+        """Yields the LocalQueues with a workload to try, each with its first workload."""
         for local_queue in self._firsts:
-            first = self._first_of(local_queue)
-            if first is not None:
-                usage = 0.0 if local_queue is None else local_queue.usage
-                order = (-first.priority, first.timestamp, first.uid, first.ticket)
-                rank = (usage, first is not self.preemptor or not self._sticky, *order)
-                if best is None or rank < best[0]:
-                    best = rank, first
-        return best[1] if best is not None else None
+            head = self._first_of(local_queue)
+            if head is not None:
+                yield local_queue, head
+
+    def _by_usage_first(self, head: Workload) -> tuple[float, bool, Place]:
+        """Returns a sort key: LocalQueue usage, then preemptor, then queue order."""
+        usage = 0.0 if head.local_queue is None else head.local_queue.usage
+        return usage, head is not self.preemptor or not self._sticky, _place_of(head)
 
     def _first_of(self, local_queue: LocalQueueUsage | None) -> Workload | None:
         """Returns the first workload in a line: the sticky preemptor, or else the first in queue order."""
@@ -256,7 +246,7 @@ class PendingQueue:
         added. None means that no such priority is known.
         """
         ticket = workload.ticket
-        first = None if self._by_usage or self.requeued else self._line.first()
+        first = None if self.queue.spec.by_usage or self.requeued else self._line.first()
         if first is None or first.ticket >= ticket:
             return None
         earlier = (first.timestamp, first.uid) <= (workload.timestamp, workload.uid)
@@ -281,7 +271,7 @@ class PendingQueue:
         Call this method directly after `first` has found a workload.
         """
         preemptor = self.preemptor
-        if self.strict or self._by_usage or self._line.scattered:
+        if self.strict or self.queue.spec.by_usage or self._line.scattered:
             return None
         if preemptor is not None and not self._sticky:
             return None
@@ -291,10 +281,10 @@ class PendingQueue:
 
     def find(self, workload: Workload) -> tuple[Block, int] | None:
         """Returns the block and index of a workload, or None if it is not the first of its class."""
-        if not workload.ticket or self._by_usage:
+        if not workload.ticket or self.queue.spec.by_usage:
             return None
-        entry = _first(self._lines[workload.equivalence_class], workload.local_queue)
-        if entry is None or entry[4] is not workload:
+        entry = self._lines[workload.equivalence_class][workload.local_queue][0]
+        if entry[4] is not workload:
             return None
         return self._firsts[workload.local_queue].find(entry)
 
@@ -339,7 +329,6 @@ class PendingQueue:
             if equivalence_class.inadmissible is inadmissible
             for line in lines.values()
             for entry in line
-            if entry[4].ticket == entry[3]
         ]
 
 
@@ -347,15 +336,10 @@ def _hash_of(workload: Workload) -> SchedulingHash:
     return workload.priority, workload.asks.number, workload.counts
 
 
-def _first(lines: _Lines, local_queue: LocalQueueUsage | None) -> Place | None:
-    """Returns the first valid entry of a line, or None if there is none."""
-    entries = lines.get(local_queue)
-    while entries:
-        entry = entries[0]
-        if entry[4].ticket == entry[3]:
-            return entry
-        heappop(entries)
-    return None
+def _place_of(workload: Workload) -> Place:
+    """Returns the entry of a workload, which stays the same while the workload is queued."""
+    equal = workload.equivalence_class
+    return -workload.priority, workload.timestamp, workload.uid, workload.ticket, workload, equal
 
 
 def _by_usage(local_queue: LocalQueueUsage) -> tuple[float, str]:
