@@ -115,13 +115,13 @@ class Machinery:
         nominator, turns, self.heads = shortcuts.nomination(
             cache, pending, shares, search, settings.topologies, gates, order, self._offers, assigner
         )
-        figures = Refusals(cache, self.offers, search, settings.asked, fair=fair)
+        refusals = self.refusals = Refusals(cache, self.offers, search, settings.asked)
         again = None
         if settings.topologies is not None:
             again = SecondPassNominator(cache, search, settings.topologies, self.offers, gates)
-        self.cycle = AdmissionCycle(cache, pending, nominator, turns, gates, figures, settings.rate, again)
+        self.cycle = AdmissionCycle(cache, pending, nominator, turns, gates, refusals, settings.rate, again)
         if settings.crashes is not None:
-            settings.crashes.told = self.cycle.refused
+            settings.crashes.told = refusals.refused
         fits = Fit(cache, self._offers, gates, fair=fair).fits
         self.within_quota = shortcuts.within_quota(cache, self._offers, fits)
 

@@ -21,9 +21,10 @@ from harness_plugins.kueue.manifests.imported import hold, workload_of
 from harness_plugins.kueue.manifests.places import places_of
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.record.crashes import Crashes
+from harness_plugins.kueue.record.refusals import Refused
 from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, queues_ever, tree_of
 from harness_plugins.kueue.rules.device_claims import asking_of
-from harness_plugins.kueue.rules.entry import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome, Refused
+from harness_plugins.kueue.rules.entry import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
@@ -119,6 +120,7 @@ class Scheduler:
         self._by_number = machinery.by_number
         self._heads = machinery.heads
         self._cycle = machinery.cycle
+        self._refusals = machinery.refusals
         self._mismatches: Memo[tuple[str, str], bool] = Memo()  # keyed by content
 
     def _usable(self) -> list[str]:
@@ -399,7 +401,7 @@ class Scheduler:
             if not changes:
                 self._renew(cluster)
             self._heads.only(root)
-            self._cycle.records = False
+            self._refusals.records = False
             yield
         finally:
             self._use(cluster, before)
@@ -535,11 +537,11 @@ class Scheduler:
                     pending.set_class_inadmissible(workload.equivalence_class)
                 pending.set_namespace_mismatch(workload)
                 left_out.append(workload)
-                self._cycle.leave_out(workload, NAMESPACE_MISMATCH)
+                self._refusals.leave_out(workload, NAMESPACE_MISMATCH)
             elif workload.asks.valid:
                 taken.append(workload)
             else:
-                self._cycle.leave_out(workload, INVALID)
+                self._refusals.leave_out(workload, INVALID)
                 if not (pending := self._queue_of(workload)).strict:
                     if self._parks_any_class:
                         pending.set_class_inadmissible(workload.equivalence_class)
@@ -562,7 +564,7 @@ class Scheduler:
     @property
     def refused(self) -> list[Refused]:
         """The heads whose reason for waiting is new in this cycle. The caller clears the list."""
-        return self._cycle.refused
+        return self._refusals.refused
 
     def passes(self, cycles: int) -> bool:
         """If the next cycles would have no effect, counts `cycles` of them and returns True.

@@ -24,8 +24,8 @@ APART = {
     "rules.topology.search",  # steps of rules that are named
 }
 
-READ_ELSEWHERE = {"kueue": {"figures", "newer_than"}, "elastic_quota": {"rejected_by"}}
-"""Fields of tuples that are read by their place, and what the queue in `harness.models.kube` reads."""
+READ_ELSEWHERE = {"kueue": {"newer_than"}, "elastic_quota": {"rejected_by"}}
+"""Fields of tuples that rules read by their place, and what the queue in `harness.models.kube` reads."""
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -6,7 +6,7 @@ from typing import final
 
 from harness.models.cluster import Release
 from harness.policy import CONTROLLER_CRASH
-from harness_plugins.kueue.rules.entry import Refused
+from harness_plugins.kueue.record.refusals import Refused
 from harness_plugins.kueue.state.workload import Workload
 
 

@@ -50,8 +50,11 @@ def why_no_targets(cache: Cache, search: TargetSearch, incoming: Incoming) -> di
     return detail
 
 
-def why_no_search(cache: Cache, queue: ClusterQueueState, requests: Amounts, *, fair: bool) -> dict[str, Any]:
+def why_no_search(
+    cache: Cache, search: TargetSearch, queue: ClusterQueueState, requests: Amounts
+) -> dict[str, Any]:
     """Returns why no search was made for `requests`, or {} if the reason is not that the queue borrows."""
+    fair = isinstance(search, FairSharing)
     tree, spec, first = cache.tree, queue.spec, queue.node * cache.tree.width
     borrowed = [
         cell

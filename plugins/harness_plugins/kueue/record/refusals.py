@@ -7,27 +7,46 @@ entries of the cycle. The record therefore shows reserved and used quota separat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
 from harness_plugins.kueue.record.obstacles import why_no_search, why_no_targets
 from harness_plugins.kueue.record.places import room_in_words
-from harness_plugins.kueue.rules.entry import NO_LONGER_FITS, PENDING, Entry, Reserved, Victims
+from harness_plugins.kueue.rules.entry import INADMISSIBLE, NO_LONGER_FITS, PENDING, Entry, Victims, why_not
 from harness_plugins.kueue.rules.flavor_assigner import NO_FIT, PREEMPT
 from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
 from harness_plugins.kueue.rules.preemption import Incoming, put_back, remove
 from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
+from harness_plugins.kueue.rules.snapshot import Reservation
 from harness_plugins.kueue.rules.topology.placement import Topologies
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
 
+class Refused(NamedTuple):
+    """A head that returns to its queue for a different reason than at its last attempt."""
+
+    workload: Workload
+    reason: str
+    figures: Mapping[str, Any]
+
+
+_Ahead: TypeAlias = Sequence[tuple[Workload, Amounts]]
+"""The workloads of earlier entries in the same tree for which a cycle reserved quota, with the amounts."""
+
+
 @final
 class Refusals:
-    """Collects the numbers that explain why heads failed."""
+    """Records why heads fail, with the numbers that explain it.
+
+    Attributes:
+        refused: the heads whose reason for waiting has changed since their last attempt. The caller that
+            reads this list also clears it.
+        records: whether `refused` is filled.
+    """
 
     def __init__(
         self,
@@ -35,26 +54,50 @@ class Refusals:
         offers: Callable[[Workload], tuple[PodSetOffer, ...]],
         search: TargetSearch,
         topologies: Topologies | None,
-        *,
-        fair: bool,
     ) -> None:
+        self.refused: list[Refused] = []
+        self.records = True
         self._cache = cache
         self._tree = cache.tree
         self._offers = offers
         self._search = search
         self._topologies = topologies
-        self._fair = fair
         flavors = Counter(each.resource for each in self._tree.flavor_resources)
         self._holders_are_told = any(count > 1 for count in flavors.values())
         self._known: Memo[tuple[object, ...], dict[str, Any]] = Memo()
 
     def __call__(
-        self, entry: Entry, message: str, ahead: Reserved, waits_for: Victims, again: bool
+        self, entry: Entry, message: str, waits_for: Victims, reserved: Sequence[Reservation]
+    ) -> None:
+        """Records why an entry waits, unless the reason is the same as at its last attempt. See `Fails`."""
+        if not self.records:
+            return
+        workload, before = entry.workload, entry.workload.told
+        why = why_not(entry.assignment, entry.reason) + message
+        if why == before.last:
+            return
+        after = workload.told = before.then(why)
+        if before.tells(after):
+            root, again = workload.cluster_queue.root, after.returns > before.returns
+            ahead = [(each, amounts) for each, amounts, _ in reserved if each.cluster_queue.root == root]
+            figures = self._figures(entry, message, ahead, waits_for, again=again)
+            self.refused.append(Refused(workload, entry.reason, figures))
+
+    def leave_out(self, workload: Workload, message: str) -> None:
+        """Records the reason why a head is skipped before nomination, unless it was the last known reason."""
+        told = workload.told
+        if self.records and told.last != message:
+            workload.told = told.then(message)
+            self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
+
+    def _figures(
+        self, entry: Entry, message: str, ahead: _Ahead, waits_for: Victims, *, again: bool
     ) -> Mapping[str, Any]:
         """Returns the figures of a failure. See `docs/explain.md` for the fields.
 
         If the reason is repeated or targets are still terminating, the figures contain only the workloads
-        that block the head.
+        that block the head. `again` is True if all figures were already recorded since the workload was
+        queued.
         """
         alone = {"lacks": "place"} if entry.assignment.lacks_place else {}
         offers = self._offers(entry.workload)
@@ -110,7 +153,7 @@ class Refusals:
         )
 
     def _shortage(
-        self, entry: Entry, gone: Iterable[Workload], ahead: Reserved, offers: tuple[PodSetOffer, ...]
+        self, entry: Entry, gone: Iterable[Workload], ahead: _Ahead, offers: tuple[PodSetOffer, ...]
     ) -> dict[str, Any]:
         """Returns the shortage with the reservations of earlier entries, and the usage without them."""
         tree, node, cells = self._tree, entry.workload.cluster_queue.node, self._cells(entry, offers)
@@ -133,7 +176,7 @@ class Refusals:
             incoming = Incoming(workload, assignment.usage, assignment.need)
             return why_no_targets(self._cache, self._search, incoming)
         wanted = _of_all_flavors(offers, workload.counts)
-        return why_no_search(self._cache, workload.cluster_queue, wanted, fair=self._fair)
+        return why_no_search(self._cache, self._search, workload.cluster_queue, wanted)
 
     # --- topologies ---------------------------------------------------------------------------------------
 

@@ -7,16 +7,15 @@ entries, and refunds them when the cycle ends. Heads that are not admitted stay 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import final
+from typing import TypeAlias, final
 
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.rules.entry import (
     DEFERRED,
     FAILED_AFTER_NOMINATION,
-    INADMISSIBLE,
     LIMITED,
     NO_LONGER_FITS,
     NO_PREEMPTION_CANDIDATES,
@@ -28,21 +27,18 @@ from harness_plugins.kueue.rules.entry import (
     Admitted,
     Entry,
     Evicted,
-    Figures,
     Order,
     Outcome,
     Preempted,
-    Refused,
     Replaced,
     Victims,
-    why_not,
 )
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import DEFERRED_FIT, FIT, NO_FIT, PREEMPT, Assignment
 from harness_plugins.kueue.rules.nomination import Nominator
 from harness_plugins.kueue.rules.preemption import fits
 from harness_plugins.kueue.rules.second_pass import SecondPassNominator
-from harness_plugins.kueue.rules.snapshot import Snapshot
+from harness_plugins.kueue.rules.snapshot import Reservation, Snapshot
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -50,6 +46,12 @@ from harness_plugins.kueue.state.pending_queue import PendingQueue
 from harness_plugins.kueue.state.second_passes import SecondPass
 from harness_plugins.kueue.state.topology.flavors import without
 from harness_plugins.kueue.state.workload import Workload
+
+Fails: TypeAlias = Callable[[Entry, str, Victims, Sequence[Reservation]], None]
+"""Called when an entry fails. The arguments are the entry with its reason, and Kueue's message if the reason
+alone is not specific enough. The last ones are the evicted workloads whose termination could make room, and
+the reservations so far.
+"""
 
 
 @final
@@ -63,9 +65,6 @@ class AdmissionCycle:
         entries: the heads of the last cycle.
         in_vain: the second passes that failed in the last cycle and must be repeated. In a second pass, Kueue
             looks for other places for a workload that already holds quota.
-        refused: the heads whose reason for waiting has changed since their last attempt. The caller that
-            reads this list also clears it.
-        records: whether `refused` is filled.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class AdmissionCycle:
         nominator: Nominator,
         order: Order,
         gates: Gates,
-        figures: Figures,
+        failed: Fails,
         rate: PreemptionRate | None = None,
         second_pass: SecondPassNominator | None = None,
     ) -> None:
@@ -91,9 +90,7 @@ class AdmissionCycle:
         self._second_pass = second_pass
         self.entries: list[Entry] = []
         self.in_vain: list[SecondPass] = []
-        self.refused: list[Refused] = []
-        self.records = True
-        self._figures = figures
+        self._failed = failed
         self._snapshot = Snapshot(cache, 0)
 
     def run(self, heads: list[Workload], cycle: int, second: Sequence[SecondPass] = ()) -> Iterator[Outcome]:
@@ -127,31 +124,9 @@ class AdmissionCycle:
         return entry
 
     def _fails(self, entry: Entry, reason: str, message: str = "", waits_for: Victims = NOBODY) -> None:
-        """Sets why an entry waits, and records the reason unless it is the same as at its last attempt."""
+        """Sets why an entry waits."""
         entry.reason = reason
-        if not self.records:
-            return
-        workload = entry.workload
-        why = why_not(entry.assignment, reason) + message
-        before = workload.told
-        if why == before.last:
-            return
-        after = before.then(why)
-        workload.told = after
-        if not before.tells(after):
-            return
-        again = after.returns > before.returns
-        root, reserved = workload.cluster_queue.root, self._snapshot.reserved
-        ahead = [(each, amounts) for each, amounts, _ in reserved if each.cluster_queue.root == root]
-        figures = self._figures(entry, message, ahead, waits_for, again)
-        self.refused.append(Refused(workload, reason, figures))
-
-    def leave_out(self, workload: Workload, message: str) -> None:
-        """Records the reason why a head is skipped before nomination, unless it was the last known reason."""
-        told = workload.told
-        if self.records and told.last != message:
-            workload.told = told.then(message)
-            self.refused.append(Refused(workload, INADMISSIBLE, {"message": message}))
+        self._failed(entry, message, waits_for, self._snapshot.reserved)
 
     def _serve(self, entry: Entry) -> Admitted | Preempted | None:
         """Serves one entry after the earlier entries of the cycle, and returns its immediate outcome."""

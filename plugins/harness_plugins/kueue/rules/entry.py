@@ -5,13 +5,12 @@ Upstream: `entry` and `entryStatus` in pkg/scheduler, and `RequeueReason` in pkg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import Target
-from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.second_passes import SecondPass
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
@@ -115,23 +114,3 @@ class Evicted(NamedTuple):
 
 
 Outcome: TypeAlias = Admitted | Preempted | Replaced | Evicted
-
-
-class Refused(NamedTuple):
-    """A head that returns to its queue for a different reason than at its last attempt."""
-
-    workload: Workload
-    reason: str
-    figures: Mapping[str, Any]
-
-
-Reserved: TypeAlias = Sequence[tuple[Workload, Amounts]]
-"""The workloads of earlier entries for which a cycle reserved quota, with the reserved amounts."""
-
-Figures: TypeAlias = Callable[[Entry, str, Reserved, Victims, bool], Mapping[str, Any]]
-"""Returns the figures of a failure. Called immediately, and only for failures that are recorded.
-
-The arguments are the entry, Kueue's message if the reason alone is not specific enough, and the reservations
-so far. The last ones are the evicted workloads whose termination could make room, and whether all figures of
-this failure were already recorded since the workload was queued.
-"""
