@@ -20,9 +20,10 @@ from harness_plugins.kueue.manifests.readiness import take_over_readiness, why_a
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.record.admissions import Admissions
 from harness_plugins.kueue.record.details import DecisionDetails
+from harness_plugins.kueue.record.inactive import why_inactive
 from harness_plugins.kueue.record.refusals import Refused
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
-from harness_plugins.kueue.rules.changes import ClosedQueues, closing, leaving, why_inactive
+from harness_plugins.kueue.rules.changes import ClosedQueues, closing, leaving
 from harness_plugins.kueue.rules.entry import INADMISSIBLE, Admitted, Evicted, Outcome, Preempted, Replaced
 from harness_plugins.kueue.rules.flavor_assigner import Assignment
 from harness_plugins.kueue.rules.preemption import Target

@@ -13,7 +13,7 @@ from harness.models.cluster import ClusterQueue
 from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
-from harness_plugins.kueue.rules.changes import why_inactive
+from harness_plugins.kueue.record.inactive import why_inactive
 from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import Suiting, counting_of, requests_of

@@ -9,7 +9,7 @@ from typing import final
 from harness.models.cluster import Cluster
 from harness.models.quota import FlavorResource, QuotaTree
 from harness_plugins.kueue.state.amounts import Amounts
-from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
+from harness_plugins.kueue.state.cluster_queue import ClusterQueueState, inactive_reason
 from harness_plugins.kueue.state.holders import Holders
 from harness_plugins.kueue.state.workload import Workload
 
@@ -55,9 +55,7 @@ class Cache:
         ]
         for number, (name, spec) in enumerate(cluster.cluster_queues.items()):
             node = tree.queues[name]
-            flavors = (quotas.flavor for group in spec.resource_groups for quotas in group.flavors)
-            active = spec.stop_policy == "None" and not spec.inactive
-            usable = active and all(flavor in cluster.flavors for flavor in flavors)
+            usable = not inactive_reason(spec, cluster.flavors)
             known = None if before is None else before.queues.get(name)
             queue = known or ClusterQueueState(name)
             holders = Holders(queue) if known is None or before is None else before.holders[known.node]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import final
 
 from harness.models.cluster import ClusterQueue
@@ -61,3 +62,13 @@ class ClusterQueueState:
             if ancestor in mine:
                 return mine[ancestor], theirs[ancestor]
         raise AssertionError("queues of one tree have a common ancestor")
+
+
+def inactive_reason(spec: ClusterQueue, flavors: Container[str]) -> str:
+    """Returns why a ClusterQueue is inactive, or "" if it is active. `flavors` are those that exist."""
+    if spec.stop_policy != "None":
+        return f"its stopPolicy is {spec.stop_policy}"
+    for quotas in (quotas for group in spec.resource_groups for quotas in group.flavors):
+        if quotas.flavor not in flavors:
+            return f"there is no ResourceFlavor {quotas.flavor}"
+    return spec.inactive
