@@ -25,6 +25,7 @@ from harness.models.cluster import (
 )
 from harness.models.never import OverTime
 from harness.policy import Job, Never, Possible, View
+from harness_plugins.kueue.impossible import Impossible, Verdict
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
 from harness_plugins.kueue.options import (
@@ -45,7 +46,6 @@ from harness_plugins.kueue.previews.preemption_rate import PreemptionRate
 from harness_plugins.kueue.previews.previews import Previews
 from harness_plugins.kueue.rules.admission_checks import AdmissionChecks
 from harness_plugins.kueue.rules.feature_gates import Gates, gates_from
-from harness_plugins.kueue.rules.impossible import Impossible, Verdict
 from harness_plugins.kueue.rules.wait_for_pods_ready import PodsReady
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts

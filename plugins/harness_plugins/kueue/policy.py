@@ -36,8 +36,8 @@ from harness_plugins.kueue.turns import QUIET, turns_of
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
+    from harness_plugins.kueue.impossible import Verdict
     from harness_plugins.kueue.node_failures import NodeFailures
-    from harness_plugins.kueue.rules.impossible import Verdict
 
 _FOR_PODS = "pods of admitted workloads are not ready"
 """The message for a workload that fits, but must wait until the pods of admitted workloads are ready."""

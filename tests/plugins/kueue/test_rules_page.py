@@ -19,10 +19,8 @@ SCRIPT = Path(__file__).parents[3] / "scripts" / "shortcuts.py"
 NAMED = re.findall(r"`((?:rules|state|shortcuts|manifests|harness)\.[\w.]+)` \|$", PAGE, re.MULTILINE)
 TABLES = PAGE.split("### What the shortcuts save")[0]
 ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
-APART = {
-    "rules.impossible",  # Kueue lets such jobs wait for ever
-    "rules.topology.search",  # steps of rules that are named
-}
+APART = {"rules.topology.search"}
+"""Steps of rules that are named."""
 
 READ_ELSEWHERE = {"kueue": {"newer_than"}, "elastic_quota": {"rejected_by"}}
 """Fields of tuples that rules read by their place, and what the queue in `harness.models.kube` reads."""
