@@ -130,7 +130,6 @@ class PodsReady:
     def __init__(self, settings: WaitForPodsReady) -> None:
         self.settings = settings
         self._admissions: dict[Workload, _Admission] = {}
-        self._unready = 0
         self._counts: dict[Workload, int] = {}
         self.deadlines = Terms()
         self._given_up: set[Workload] = set()
@@ -143,7 +142,6 @@ class PodsReady:
         The timeout starts when the workload is admitted, which is after its admission checks.
         """
         self._admissions[workload] = _Admission(pods, pods)
-        self._unready += 1
         self.deadlines.set(workload, whole_seconds(admitted) + self.settings.timeout)
 
     def resumed(self, workload: Workload, cause: str, since: int) -> None:
@@ -182,7 +180,6 @@ class PodsReady:
         admission = self._admissions[workload]
         if len(pods) >= admission.left:
             del self._admissions[workload]
-            self._unready -= not admission.ready
             self.forget(workload)
         else:
             self.started(workload, pods)
@@ -193,7 +190,6 @@ class PodsReady:
         admission = self._admissions[workload]
         if not admission.ready:
             admission.ready = True
-            self._unready -= 1
             self.deadlines.drop(workload)
             workload.cluster_queue.generation += 1
 
@@ -212,7 +208,6 @@ class PodsReady:
         admission.away.update(pods)
         if admission.ready:
             admission.ready = False
-            self._unready += 1
             workload.cluster_queue.generation += 1
             if self.settings.recovery_timeout is not None:
                 self.deadlines.set(workload, whole_seconds(now) + self.settings.recovery_timeout)
@@ -220,16 +215,12 @@ class PodsReady:
     def told_to_go(self, workload: Workload) -> None:
         """Removes the deadline of an evicted workload. The workload counts as not ready until it is gone."""
         admission = self._admissions[workload]
-        admission.going = True
-        if admission.ready:
-            admission.ready = False
-            self._unready += 1
+        admission.going, admission.ready = True, False
         self.deadlines.drop(workload)
 
     def gone(self, workload: Workload) -> None:
         """Removes a workload that no longer holds quota."""
-        admission = self._admissions.pop(workload)
-        self._unready -= not admission.ready
+        del self._admissions[workload]
 
     def forget(self, workload: Workload) -> int:
         """Removes a workload that is finished, and returns the number of its timeouts."""
@@ -249,7 +240,7 @@ class PodsReady:
     @property
     def blocks(self) -> bool:
         """True if Kueue can admit no workload now, because the pods of an admitted workload are not ready."""
-        return self.may_block and self._unready > 0
+        return self.may_block and bool(self.unready())
 
     def unready(self) -> list[Workload]:
         """Returns the workloads whose pods are not ready, in the order in which they were admitted."""

@@ -42,10 +42,8 @@ class Cache:
     def __init__(
         self, cluster: Cluster, *, also: Iterable[FlavorResource] = (), before: Cache | None = None
     ) -> None:
-        tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also=also)
-        if before is not None and tree.flavor_resources != before.tree.flavor_resources:
-            tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also={*also, *before.used()})
-        self.tree: QuotaTree = tree
+        used = () if before is None else before.used()
+        tree = self.tree = QuotaTree(cluster.cluster_queues, cluster.cohorts, also={*also, *used})
         self.queues: dict[str, ClusterQueueState] = {}
         self.at: list[ClusterQueueState | None] = [None] * len(tree.names)
         self.holders: dict[int, Holders] = {}
