@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol, final
 
 from harness.base.errors import ClusterError, Fault
 from harness.cluster.kinds.pod_reading import asking_for, manifest_of, pod_spec_of, template_of
-from harness.cluster.kinds.pods import PodSpec
 from harness.cluster.kinds.scheduling_groups import GroupReference, read_group_reference
 from harness.cluster.model import Cluster, Node
 from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
+from harness.models.kube.devices import LARGEST
 from harness.models.kube.placement.filters import could_run
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.shape_nodes import never
@@ -90,10 +90,11 @@ class Kinds:
         self._cluster = cluster
         self._groups = groups
         self._specs: dict[tuple[PodSet, str], tuple[Template, GroupReference | None]] = {}
-        self._without_amounts: dict[object, PodSpec] = {}  # for pod sets without a template
+        self._first: dict[object, Template] = {}  # of the pods that differ only in their requests
         self._kinds: dict[tuple[PodSet, str], Kind] = {}
         self._of_jobs: dict[tuple[tuple[PodSet, ...], str], JobKinds] = {}
         self._impossible: dict[Shape, str] = {}
+        self._rooms: dict[object, Mapping[str, int]] = {}  # for each set of rules, a node that runs some pods
         self._by_present = False  # whether a result depends on the present nodes
         edits = (edit for instant in cluster.changes for edit in instant.edits)
         self._to_come = [edit.after for edit in edits if isinstance(edit.after, Node)]
@@ -106,6 +107,7 @@ class Kinds:
         self._kinds.clear()
         self._of_jobs.clear()
         self._impossible.clear()
+        self._rooms.clear()
 
     def of(self, job: Job, pod_set: PodSet) -> Kind:
         """Returns the properties that the pods of a pod set have in common.
@@ -153,28 +155,55 @@ class Kinds:
         return Never(name, f"{name} does not exist, and the pods that refer to it wait for it")
 
     def never(self, job: Job) -> Never | None:
-        """Returns the reason why some pod of a job can never run, or None if all pods may run."""
-        return self.of_job(job).never
+        """Returns the reason why some pod of a job can never run, or None if all pods may run.
+
+        If a node could run pods with larger requests and the same rules, this needs no template.
+        """
+        for pod_set in job.pod_sets:
+            bare = pod_set.pod_template is None
+            first = self._first.get(_besides_requests(job, pod_set)) if bare else None
+            if first is None or not self._fits(first.shape.rules, pod_set.requests):
+                return self.of_job(job).never
+        return None
+
+    def _fits(self, rules: object, requests: Mapping[str, int]) -> bool:
+        """Returns True if the last node that could run pods with these rules could run these pods, too.
+
+        If there is no such node, it is unknown whether the pods fit on any node.
+        """
+        room = self._rooms.get(rules)
+        if room is None:
+            return False
+        for resource, amount in requests.items():
+            if amount > room.get(resource, 0) and resource != "pods":
+                return False
+        return True
 
     def fits_none(self, shape: Shape) -> str:
         """Returns the reason why pods of a shape fit on no empty node, in kube-scheduler's words.
 
         The result is "" if they fit on an empty node, or on a node that the replay adds or changes later.
         """
+        if self._fits(shape.rules, shape.spec.requests):
+            return ""
         why = self._impossible.get(shape)
         if why is None:
             why = self._impossible[shape] = self._reasons(shape)
         return why
 
     def _reasons(self, shape: Shape) -> str:
-        if any(could_run(shape.spec, node) for node in self._to_come):
-            return ""
+        for coming in self._to_come:
+            if could_run(shape.spec, coming):
+                self._rooms[shape.rules] = coming.allocatable
+                return ""
         self._by_present = True
         cache = self._scheduler.cache
         reasons: Counter[str] = Counter()
         for node in cache.by_name.values():
             found = never(shape, node, cache.names)
             if not found:
+                if LARGEST not in cache.resources:  # whether devices suffice is not a matter of the manifest
+                    self._rooms[shape.rules] = node.manifest.allocatable
                 return ""
             reasons.update(found)
         said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
@@ -183,19 +212,13 @@ class Kinds:
     def _read(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
         if pod_set.pod_template is not None:
             return self._read_template(job, pod_set)
-        key = (
-            job.namespace,
-            pod_set.tolerations,
-            pod_set.affinity,
-            tuple(pod_set.node_selector.items()),
-            tuple(pod_set.labels.items()),
-        )
-        bare = self._without_amounts.get(key)
-        if bare is None:
+        key = _besides_requests(job, pod_set)
+        first = self._first.get(key)
+        if first is None:
             template, group = self._read_template(job, pod_set)
-            self._without_amounts[key] = template.spec
+            self._first[key] = template
             return template, group
-        spec = asking_for(bare, pod_set.requests, pod_set.limits)
+        spec = asking_for(first.spec, pod_set.requests, pod_set.limits)
         return self._scheduler.templates.of(job.namespace, pod_set.labels, spec), None
 
     def _read_template(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
@@ -210,6 +233,17 @@ class Kinds:
         if faults:
             raise ClusterError("the trace", faults)
         return self._scheduler.templates.of(job.namespace, pod_set.labels, spec), group
+
+
+def _besides_requests(job: Job, pod_set: PodSet) -> object:
+    """Returns a key that is the same for pod sets without a template that differ only in their requests."""
+    return (
+        job.namespace,
+        pod_set.tolerations,
+        pod_set.affinity,
+        tuple(pod_set.node_selector.items()),
+        tuple(pod_set.labels.items()),
+    )
 
 
 def _asked(requests: Mapping[str, int]) -> dict[str, int]:

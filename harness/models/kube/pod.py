@@ -36,6 +36,7 @@ class Shape:
     Attributes:
         amounts: the quantities that the pod uses on a node.
         requests: `amounts`, and the required quantities of the node's devices. See `devices.py`.
+        rules: a key that is the same for shapes with the same rules about nodes.
         device: the request for devices, or None if the pod requests none, or if no node has devices.
         missing: the requested resources that no node has.
         scored_cpu, scored_memory: the requests with defaults, for the score of NodeResourcesFit.
@@ -47,12 +48,13 @@ class Shape:
     """
 
     __slots__ = (
-        "amounts", "asks_for_several", "balanced", "device", "missing", "ports", "requests", "scored_cpu",
-        "scored_memory", "spec",
+        "amounts", "asks_for_several", "balanced", "device", "missing", "ports", "requests", "rules",
+        "scored_cpu", "scored_memory", "spec",
     )  # fmt: skip
 
-    def __init__(self, spec: PodSpec, resources: Mapping[str, int]) -> None:
+    def __init__(self, spec: PodSpec, resources: Mapping[str, int], rules: object) -> None:
         self.spec = spec
+        self.rules = rules
         self.scored_cpu = spec.scored_cpu
         self.scored_memory = spec.scored_memory
         self.ports: tuple[HostPort, ...] = spec.host_ports
@@ -382,20 +384,18 @@ class Templates:
 
     def of(self, namespace: str, labels: Mapping[str, str], spec: PodSpec) -> Template:
         """Returns the template of a pod."""
-        shape_key = (
-            tuple(sorted(spec.requests.items())),
-            spec.scored_cpu,
-            spec.scored_memory,
-            spec.host_ports,
+        node_rules = (
             spec.node_name,
             tuple(sorted(spec.node_selector.items())),
             spec.tolerations,
             spec.required_nodes,
             spec.preferred_nodes,
         )
+        amounts = tuple(sorted(spec.requests.items()))
+        shape_key = amounts, spec.scored_cpu, spec.scored_memory, spec.host_ports, node_rules
         shape = self._shapes.get(shape_key)
         if shape is None:
-            shape = self._shapes[shape_key] = Shape(spec, self._resources)
+            shape = self._shapes[shape_key] = Shape(spec, self._resources, node_rules)
         rules = (spec.affinity, spec.anti_affinity, spec.preferred_pods, spec.spread)
         key = (namespace, tuple(sorted(labels.items())), shape_key, repr(rules) if any(rules) else "")
         template = self._templates.get(key)

@@ -81,18 +81,6 @@ class NodeRules:
         self.named = None if names is None else sum(node.name in names for node in nodes)
 
 
-def rules_key(shape: Shape) -> object:
-    """Returns a key that is the same for shapes with the same rules."""
-    spec = shape.spec
-    return (
-        spec.node_name,
-        tuple(sorted(spec.node_selector.items())),
-        spec.tolerations,
-        spec.required_nodes,
-        spec.preferred_nodes,
-    )
-
-
 def ruled_out_by(shape: Shape, node: NodeInfo) -> Status | None:
     """Returns the rejection if a node can never run a shape, whatever the shape requests. Otherwise None."""
     names = shape.spec.node_names

@@ -16,7 +16,7 @@ from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.device_policies import DevicePolicy, device_policy
 from harness.models.kube.placement.fit_scores import fit_score
 from harness.models.kube.placement.interpod import AffinityRules, AffinityState
-from harness.models.kube.placement.node_rules import NodeRules, rules_key
+from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scores import score_nodes
 from harness.models.kube.placement.shape_nodes import FITS, NO_KEY, ShapeNodes, rank_of
 from harness.models.kube.placement.soft_scores import attracts, pod_affinity, soft_spread
@@ -373,10 +373,9 @@ class Scheduling:
         if nodes is None:
             if len(self._shapes) >= _MOST_SHAPES:
                 del self._shapes[next(iter(self._shapes))]
-            key = rules_key(shape)
-            rules = self._rules.get(key)
+            rules = self._rules.get(shape.rules)
             if rules is None:
-                rules = self._rules[key] = NodeRules(shape, self.cache)
+                rules = self._rules[shape.rules] = NodeRules(shape, self.cache)
             balances = self._devices is None or not self._devices.scores
             nodes = ShapeNodes(shape, self.cache, self._fit_score, rules, balances=balances)
         self._shapes[shape] = nodes  # the most recently used shape is last
