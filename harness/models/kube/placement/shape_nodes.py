@@ -18,9 +18,10 @@ from harness.models.kube.pod import Shape
 FITS: Final = 0
 TAKEN: Final = 1
 SHORT: Final = 2
-OVERSIZED: Final = 3
-FIXED: Final = 4
-"""The states of a node: it fits, a port is in use, resources are short now or always, or it is excluded."""
+FIXED: Final = 3
+"""The states of a node: it fits, a port is in use, resources are short, or the node is excluded."""
+
+_UNLESS_CLOSED = bytes.maketrans(bytes((False, True)), bytes((SHORT, FIXED)))
 
 _RANK_BITS: Final = 24
 _RANK: Final = (1 << _RANK_BITS) - 1
@@ -61,8 +62,6 @@ class ShapeNodes:
         self._cache = cache
         self.moves = self._rankings = -1
         self._seen = -1
-        # By position, whether a node is too small even if it is empty, or None until the node is evaluated.
-        self._too_small: list[bool | None] = []
         self.kinds = bytearray()
         self.keys: list[int] = []
         self.follow()
@@ -74,11 +73,11 @@ class ShapeNodes:
         missed = moves.since(self.moves) if min(len(self.keys), len(nodes)) > 1 else None
         self.moves = moves.count
         if missed is None:  # a single node needs no score, and some moves may be unknown
-            self.kinds, self.keys = bytearray([FIXED] * len(nodes)), [NO_KEY] * len(nodes)
-            self._too_small = [None] * len(nodes)
-            changed: Iterable[NodeInfo] = nodes
+            self.kinds = bytearray(self.rules.closed.translate(_UNLESS_CLOSED))
+            self.keys = [NO_KEY] * len(nodes)
+            changed: Iterable[NodeInfo] = () if self._short_everywhere() else nodes
         else:
-            follow(missed, (self.kinds, FIXED), (self.keys, NO_KEY), (self._too_small, None))
+            follow(missed, (self.kinds, FIXED), (self.keys, NO_KEY))
             changed = self._cache.changed_nodes_since(self._seen)
         if self._rankings != self._cache.rankings:
             self._rankings = self._cache.rankings
@@ -91,10 +90,15 @@ class ShapeNodes:
         self._helpful: list[int] | None = None
         self.said: tuple[object, object, dict[str, Any]] = (None, None, {})
         for node in changed:
-            if self._too_small[node.position] is None:
-                self._too_small[node.position] = oversized(self.shape, node)
             self._evaluate(node)
         self._seen = self._cache.version
+
+    def _short_everywhere(self) -> bool:
+        """Returns True if no node has enough of some resource, so that no node needs an evaluation."""
+        shape, free_of = self.shape, self._cache.free_of
+        return not shape.ports and any(
+            amount > max(free_of(resource), default=0) for resource, amount in shape.requests
+        )
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
@@ -121,9 +125,7 @@ class ShapeNodes:
         key = NO_KEY
         if shape.ports and ports_taken(shape.ports, node.ports):
             kind = TAKEN
-        elif self._too_small[position]:
-            kind = OVERSIZED
-        elif node.slots < 1:
+        elif node.slots < 1 or shape.missing:
             kind = SHORT
         else:
             kind, free = FITS, node.free
@@ -239,7 +241,7 @@ class ShapeNodes:
                 status = self._fixed[position] if kind == FIXED else PORT_TAKEN if kind == TAKEN else None
                 if status is not None:
                     count(reasons, status)
-            among = [place for place, kind in enumerate(bytes(kinds)) if kind in (SHORT, OVERSIZED, FITS)]
+            among = [place for place, kind in enumerate(bytes(kinds)) if kind in (SHORT, FITS)]
         most: dict[str, int] = {}
         for resource, amount in self.shape.requests:
             free = _some(cache.free_of(resource), among)
@@ -258,15 +260,17 @@ class ShapeNodes:
 
     def unschedulable(self) -> list[int]:
         """If no node fits, returns the positions of the nodes on which preemption may help, in order."""
-        if self.shape.ports:
-            return [position for position, kind in enumerate(bytes(self.kinds)) if kind in (TAKEN, SHORT)]
         if self._helpful is None:
-            self._helpful = [position for position in self.rules.open if not self._too_small[position]]
+            shape, nodes = self.shape, self._cache.nodes
+            self._helpful = [place for place in self.rules.open if not oversized(shape, nodes[place])]
+        if TAKEN in self.kinds:  # the node's size is not checked then
+            taken = [place for place, kind in enumerate(bytes(self.kinds)) if kind == TAKEN]
+            return sorted({*self._helpful, *taken})
         return self._helpful
 
     def rejecting(self) -> frozenset[str]:
         """Returns the plugins that reject any node. Equal sets are the same object."""
-        taken, short = TAKEN in self.kinds, SHORT in self.kinds or OVERSIZED in self.kinds
+        taken, short = TAKEN in self.kinds, SHORT in self.kinds
         found = self._rejecting.get((taken, short))
         if found is None:
             names = {NODE_PORTS: taken, NODE_RESOURCES_FIT: short}

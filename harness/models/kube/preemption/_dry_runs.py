@@ -7,8 +7,9 @@ from typing import final
 
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
+from harness.models.kube.placement.filters import oversized
 from harness.models.kube.placement.scheduling import Diagnosis, nominated_before
-from harness.models.kube.placement.shape_nodes import FIXED, OVERSIZED
+from harness.models.kube.placement.shape_nodes import FIXED
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.placement.trial import NOTHING
 from harness.models.kube.pod import PodInfo
@@ -109,14 +110,14 @@ class DryRuns:
 
     def _still_barren(self, pod: PodInfo, diagnosis: Diagnosis) -> bool:
         """Returns True if no node that changed since the last empty result has become a candidate."""
-        cache, kinds = self._cache, diagnosis.nodes.kinds
+        cache, kinds, shape = self._cache, diagnosis.nodes.kinds, pod.template.shape
         changed = list(cache.changed_since(self._barren))
         own = cache.by_name.get(pod.nominated) if pod.nominated else None
         if own is not None:
             changed.append(own.position)
         return not any(
             kinds[position] != FIXED
-            and kinds[position] != OVERSIZED
+            and not oversized(shape, cache.nodes[position])
             and isinstance(self._answer(pod, cache.nodes[position]), Candidate)
             for position in changed
         )
