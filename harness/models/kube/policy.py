@@ -139,7 +139,8 @@ class PodPolicy:
             self.scheduler.advance(now)
         kinds = self._kinds.of_job(job)
         if (job.index, pods.start) not in self._successors:  # never give up a pod that has run
-            never = self._never(job) if self._never is not None else None
+            bound = kinds.only is not None and kinds.only.node  # its quota may have changed since
+            never = self._never(job) if self._never is not None and not bound else None
             if never is not None:
                 self._rejected.append((job, never))
                 return

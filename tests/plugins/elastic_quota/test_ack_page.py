@@ -73,6 +73,15 @@ def with_pods(where: Cluster, jobs: Jobs | None = None) -> Jobs:
     return Jobs().of(running_jobs(where), jobs)
 
 
+def test_a_pod_that_runs_keeps_its_node_though_its_quota_would_never_let_it_in() -> None:
+    """The quota's max may have been lowered after the pod was bound; its node has no room for another pod."""
+    pods = pod("old", "a", 6, "n"), pod("new", "b", 6)
+    where = cluster(node("n", 8), tree(8, leaf("a", 1, 4, namespaces=["a"])), *pods)
+    happened = Happened(where, with_pods(where), until=10)
+    assert happened.lines("bind", "reject") == ["0 bind a/old on n"]
+    assert happened.used == {"root": 6, "a": 6}
+
+
 # --- how preemption works ---------------------------------------------------------------------------------
 
 
