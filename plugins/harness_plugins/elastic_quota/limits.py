@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from harness import Cluster, Job, Never, Possible
-from harness.models.cluster import CAPACITY, KOORDINATORS, membership_of
+from harness.models.cluster import CAPACITY, KOORDINATORS, QUOTA_NAME_LABEL, membership_of
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import RuntimeQuotas, add_to
 from harness.models.elastic.tree import Excess, QuotaTree
@@ -63,6 +63,9 @@ class QuotaLimits:
         self._usage = usage
         self._groups = cluster.pod_groups
         self._together = places_gangs(cluster, options)
+        koordinators = semantics_asked(cluster, options) == KOORDINATORS
+        quotas = cluster.elastic_quotas.items() if koordinators else ()
+        self._parents = {name for name, quota in quotas if quota.is_parent}
 
     def never(self, job: Job) -> Never | None:
         """Returns the reason why a job exceeds its quota even without other pods, or None if it might fit."""
@@ -71,6 +74,10 @@ class QuotaLimits:
         tree = self._usage.tree
         for pod_set in job.pod_sets:
             quota = self._usage.leaf_of(job.namespace, pod_set.labels, job.queue)
+            if (named := pod_set.labels.get(QUOTA_NAME_LABEL)) in self._parents:
+                return Never(
+                    f"quota {named}", f"{named} is a parent, and Koordinator's webhook refuses its pods"
+                )
             if quota is None:
                 continue
             count = pod_set.count if together else 1

@@ -40,6 +40,17 @@ def test_what_need_not_go_is_given_back() -> None:
     assert happened.lines("evict") == ["130 evict large"]
 
 
+def test_a_pod_of_a_parent_quota_is_refused() -> None:
+    """`ValidateAddPod` in pkg/webhook/elasticquota/pod_check.go."""
+    quotas = flat("p", 5, 10, is_parent="true"), flat("a", 5, 10, parent="p")
+    where = cluster(node("n", 10), *quotas)
+    jobs = Jobs().add("mine", "a", 5).add("theirs", "a", 5, labels={f"{KOORDINATOR}name": "p"})
+    happened = Happened(where, jobs, until=10)
+    assert happened.lines("bind", "reject") == ["0 reject theirs", "0 bind mine on n"]
+    (row,) = happened.decisions.of("reject")
+    assert row.reason == "p is a parent, and Koordinator's webhook refuses its pods"
+
+
 def test_pods_that_must_not_be_preempted_are_not_revoked() -> None:
     """By Koordinator's label; the next ones are."""
     never = {f"{KOORDINATOR}preemptible": "false"}
