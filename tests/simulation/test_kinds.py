@@ -77,7 +77,11 @@ JOBS: dict[str, tuple[str, Manifest, int]] = {
         {"spec": {"replicatedJobs": [{"name": "a", "replicas": 2, "template": {"spec": JOB}}]}},
         4,
     ),
-    "RayJob": ("ray.io/v1", {"spec": {"rayClusterSpec": RAY, "submissionMode": "HTTPMode"}}, 3),
+    "RayJob": (
+        "ray.io/v1",
+        {"spec": {"rayClusterSpec": RAY, "submissionMode": "HTTPMode", "shutdownAfterJobFinishes": True}},
+        3,
+    ),
     "RayCluster": ("ray.io/v1", {"spec": RAY}, 3),
     "RayService": ("ray.io/v1", {"spec": {"rayClusterConfig": RAY}}, 3),
     "PyTorchJob": ("kubeflow.org/v1", {"spec": replicas("pytorchReplicaSpecs", Master=1, Worker=2)}, 3),
@@ -398,7 +402,8 @@ def test_a_ray_head_has_what_kueue_adds_to_it(release: str, cpu: int, memory: in
     head = template()
     head["spec"]["containers"] = [{"name": "head", "resources": {"requests": {"cpu": "1"}}}]
     ray["headGroupSpec"] = {"template": head}
-    job = manifest("RayJob", spec={"rayClusterSpec": ray, "submissionMode": "SidecarMode"})
+    spec = {"rayClusterSpec": ray, "submissionMode": "SidecarMode", "shutdownAfterJobFinishes": True}
+    job = manifest("RayJob", spec=spec)
     pod_sets = pod_sets_of(Fields(job, "", []), release_named(release))
     requests = read_pod_set(Fields(pod_sets[0], "", [])).requests
     assert (requests["cpu"], requests.get("memory", 0) // 2**20) == (cpu, memory)
@@ -424,6 +429,13 @@ def test_the_autoscaler_of_a_ray_cluster_has_its_own_resources(
     )
     more = {name: amount - bare.get(name, 0) for name, amount in found.items()}
     assert {name: amount for name, amount in more.items() if amount} == requests
+
+
+def test_a_ray_job_that_keeps_its_cluster_is_refused() -> None:
+    """`validateCreate` in pkg/controller/jobs/rayjob/rayjob_webhook.go, in all releases."""
+    job = manifest("RayJob", spec={"rayClusterSpec": RAY, "submissionMode": "HTTPMode"})
+    with pytest.raises(ClusterError, match=r"spec\.shutdownAfterJobFinishes: must be true"):
+        submitted(cluster_from(dump(), "d"), job, "d")
 
 
 def test_a_ray_job_of_an_existing_cluster_is_refused() -> None:

@@ -640,6 +640,7 @@ KINDS: list[tuple[Manifest, dict[str, int]]] = [
                     ],
                 },
                 "submitterPodTemplate": template(0),
+                "shutdownAfterJobFinishes": True,
             },
         },
         {"head": 1, "big": 4, "submitter": 1},

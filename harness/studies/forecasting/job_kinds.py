@@ -29,6 +29,9 @@ TRAIN_JOB = "TrainJob"
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 """The annotation with the minimum number of pods with which a Job can run if not all pods fit."""
 
+QUEUE = "kueue.x-k8s.io/queue-name"
+"""The label with the LocalQueue of a job."""
+
 NO_POD = "so there is no pod that could start"
 """The fault of a job without pods, as the end of a sentence."""
 
@@ -122,6 +125,9 @@ def _of_ray_job(job: Fields) -> Iterator[PodSet]:
     spec = job.child("spec")
     if spec.raw("clusterSelector"):
         spec.fault("clusterSelector", "Kueue does not manage a RayJob that uses an existing RayCluster")
+    queued = QUEUE in job.child("metadata").child("labels")  # an AppWrapper's RayJob has no queue
+    if queued and not spec.boolean("shutdownAfterJobFinishes"):
+        spec.fault("shutdownAfterJobFinishes", "must be true; otherwise, Kueue's webhook refuses the RayJob")
     yield from _of_ray_cluster(spec.child("rayClusterSpec"))
     if spec.string("submissionMode", "K8sJobMode") == "K8sJobMode":
         template = spec.raw("submitterPodTemplate") or _SUBMITTER

@@ -25,6 +25,7 @@ from harness.cluster.yaml.sources import text_of
 from harness.studies.forecasting.job_kinds import (
     KINDS,
     NO_POD,
+    QUEUE,
     SPARK,
     TRAIN_JOB,
     WORKLOAD,
@@ -36,7 +37,6 @@ from harness.studies.forecasting.job_kinds import (
 )
 from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking_runtime
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 _DEFAULT_QUEUE = "default"
 """The LocalQueue that Kueue gives to a job without a queue, if the job's namespace has it."""
 

@@ -15,7 +15,7 @@ from harness.base.units import format_amount, parse_quantity, round_up
 from harness.cluster.kinds.elastic import leaves_of
 from harness.cluster.model import Cluster, ResourceFlavor
 from harness.policy import PodSet
-from harness.studies.forecasting.new_job import QUEUE
+from harness.studies.forecasting.job_kinds import QUEUE
 from harness.studies.simulation.differences import for_flavor, with_count, with_pod_sets, workload_of
 from harness.studies.simulation.instant import Instant
 from harness.studies.simulation.moment import Asked, Moment
