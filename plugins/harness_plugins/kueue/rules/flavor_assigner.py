@@ -24,7 +24,7 @@ from harness_plugins.kueue.rules.fungibility import (
     scan_of,
 )
 from harness_plugins.kueue.rules.preemption import Target, remove, restore
-from harness_plugins.kueue.rules.preemption_oracle import Oracle, height
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, quota_of
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.rules.topology.placement import Topologies, WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
@@ -270,7 +270,7 @@ class Assigner:
             return NO_CANDIDATES, borrowing
         for target in targets:
             remove(tree, target.workload, (cell,))
-        borrowing, _ = height(self._cache, queue, cell, amount)
+        _, (borrowing, _) = quota_of(self._cache, queue, cell, amount)
         restore(tree, targets, (cell,))
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing

@@ -23,21 +23,19 @@ TargetSearch: TypeAlias = ClassicPreemption | FairSharing
 """A method of choosing preemption targets."""
 
 Quota = tuple[bool, tuple[int, bool]]
-"""The results of `available` and `height` for a quantity of a flavor-resource."""
+"""Whether a queue could use an additional quantity of a flavor-resource now, and which node has the quota.
+
+This is the lowest ClusterQueue or Cohort that has the quota. The tuple contains its height, and whether it is
+below the root of the tree.
+"""
 
 
-def available(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> bool:
-    """Returns True if a queue could use this additional quantity of a flavor-resource now."""
-    return amount <= cache.tree.available(queue.node, cell) or not amount
-
-
-def height(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> tuple[int, bool]:
-    """Returns the height of the lowest ClusterQueue or Cohort above the queue that has the quota.
-
-    Also returns True if it is below the root of the tree.
-    """
-    node = cache.tree.lowest_with_room(queue.node, cell, amount)
-    return cache.height[node], node != queue.root
+def quota_of(cache: Cache, queue: ClusterQueueState, cell: int, amount: int) -> Quota:
+    """Returns what `Quota` says about a quantity of a flavor-resource."""
+    tree, node = cache.tree, queue.node
+    lowest = tree.lowest_with_room(node, cell, amount)
+    fits = amount <= tree.available(node, cell) or not amount
+    return fits, (cache.height[lowest], lowest != queue.root)
 
 
 class Oracle:
@@ -52,9 +50,8 @@ class Oracle:
         self.workload = workload
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
-        cache, queue = self._cache, self.workload.cluster_queue
-        return available(cache, queue, cell, amount), height(cache, queue, cell, amount)
+        """Returns what `Quota` says about `amount` of a flavor-resource."""
+        return quota_of(self._cache, self.workload.cluster_queue, cell, amount)
 
     def place(self, topology: WorkloadTopology) -> tuple[Placed, ...] | None:
         """Returns places that the present pods leave free, or None if some pod set has no place."""

@@ -13,7 +13,7 @@ from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness_plugins.kueue.rules.flavor_assigner import FIT, Assignment
-from harness_plugins.kueue.rules.preemption_oracle import available, height
+from harness_plugins.kueue.rules.preemption_oracle import quota_of
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
@@ -42,7 +42,7 @@ class CachedFits:
         if known is None:
             return None
         for cell, amount, quota in known[1]:
-            if (available(cache, queue, cell, amount), height(cache, queue, cell, amount)) != quota:
+            if quota_of(cache, queue, cell, amount) != quota:
                 return None
         return known[0]
 

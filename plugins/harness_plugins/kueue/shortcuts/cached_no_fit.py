@@ -22,7 +22,7 @@ from harness_plugins.kueue.rules.entry import (
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, NO_FIT, Assignment
 from harness_plugins.kueue.rules.preemption import Incoming
-from harness_plugins.kueue.rules.preemption_oracle import available, height
+from harness_plugins.kueue.rules.preemption_oracle import quota_of
 from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.shortcuts.no_targets import NoTargets, Reasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import Check, RecordedOracle
@@ -87,10 +87,8 @@ class CachedNoFit:
         self._version, self._holds = version, False
         queue = self._queue
         changed = queue.generation != self._generation
-        for cell, amount, (was_available, was_height) in self._checks:
-            if available(cache, queue, cell, amount) is not was_available:
-                return False
-            if height(cache, queue, cell, amount) != was_height:
+        for cell, amount, quota in self._checks:
+            if quota_of(cache, queue, cell, amount) != quota:
                 return False
         if changed:
             found = _why_all_fail(self._searches, reasons)

@@ -15,7 +15,7 @@ from harness_plugins.kueue.rules.entry_order import ClassicOrder, FairOrder
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import FIT, Assignment
 from harness_plugins.kueue.rules.preemption import fits
-from harness_plugins.kueue.rules.preemption_oracle import height
+from harness_plugins.kueue.rules.preemption_oracle import quota_of
 from harness_plugins.kueue.shortcuts.in_vain import Run
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
@@ -122,4 +122,4 @@ class KeptOut:
         return tuple((cell, min(one, other)) for (cell, one), (_, other) in both)
 
     def _height(self, queue: ClusterQueueState, amounts: Amounts) -> int:
-        return max([height(self._cache, queue, *each)[0] for each in amounts], default=0)
+        return max([quota_of(self._cache, queue, *each)[1][0] for each in amounts], default=0)

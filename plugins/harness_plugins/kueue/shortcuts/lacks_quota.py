@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness_plugins.kueue.rules.flavor_offers import Offers
-from harness_plugins.kueue.rules.preemption_oracle import available
+from harness_plugins.kueue.rules.preemption_oracle import quota_of
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
@@ -17,7 +17,7 @@ def lacks_quota(cache: Cache, offers: Offers, workload: Workload) -> bool:
         any(
             cells is not None
             and all(
-                available(cache, queue, cell, amount * count)
+                quota_of(cache, queue, cell, amount * count)[0]
                 for cell, amount in zip(cells, group.amounts, strict=True)
             )
             for cells in group.cells

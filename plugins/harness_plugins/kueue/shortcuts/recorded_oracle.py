@@ -45,7 +45,7 @@ class RecordedOracle(Oracle):
         self._known: dict[tuple[Amounts, tuple[int, ...], WorkloadTopology | None], list[Target]] = {}
 
     def quota_for(self, cell: int, amount: int) -> Quota:
-        """Returns whether `amount` of a flavor-resource is available, and the result of `height`."""
+        """Returns what `Quota` says about `amount` of a flavor-resource."""
         quota = super().quota_for(cell, amount)
         self.checks.append((cell, amount, quota))
         return quota

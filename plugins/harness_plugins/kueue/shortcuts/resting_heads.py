@@ -149,7 +149,8 @@ class RestingHeads:
         If a cycle has no head to consider, its only effect is that workloads become inadmissible. Such cycles
         are skipped in one step, up to the first cycle in which some queue has a head to consider.
         """
-        self.requeue()
+        if self._to_requeue:
+            self.requeue()
         self._bystanders.clear()
         self._looked_at = []
         if not self._active:
@@ -164,9 +165,10 @@ class RestingHeads:
                 return CycleHeads([], inadmissible=True, cycles=cycles, number=number) if cycles else _NONE
             several = min([run.number for run in runs.values()])
             if looked_at:
-                kept_out = self._kept_out([run for run in runs.values() if run.reserves], looked_at)
+                keepers = [run for run in runs.values() if run.reserves]
+                kept_out = self._kept_out(keepers, looked_at) if keepers else 0
                 if not kept_out:
-                    looked_at += self._with_those(looked_at, runs)
+                    looked_at += self._with_those(looked_at, runs, keepers)
                     number += len(runs)
                     inadmissible = bool(runs)
                     self._pass_over(runs, 1)
@@ -204,7 +206,7 @@ class RestingHeads:
         `keepers` contains the futile heads that may reserve quota.
         """
         cycles = 0
-        for head in looked_at if keepers else ():
+        for head in looked_at:
             rests = self._one[head.cluster_queue.root] in self._at_rest
             kept_out = 0 if rests else self._cycles_kept_out(keepers, head)
             if not kept_out:
@@ -212,18 +214,21 @@ class RestingHeads:
             cycles = min(cycles or kept_out, kept_out)
         return cycles
 
-    def _with_those(self, looked_at: list[Workload], runs: dict[int, Run]) -> list[Workload]:
+    def _with_those(
+        self, looked_at: list[Workload], runs: dict[int, Run], keepers: Collection[Run]
+    ) -> list[Workload]:
         """Removes from `runs` and returns the futile heads that must be considered together with other heads.
 
         These futile heads reserve quota that the other heads then cannot use. Futile heads that reserve
         nothing may still influence the order of the other heads.
         """
-        trees = {self._one[head.cluster_queue.root] for head in looked_at}
+        trees = {self._one[head.cluster_queue.root] for head in looked_at} if keepers else ()
         found = []
-        for number, run in [each for each in runs.items() if each[1].reserves]:
-            if self._one[run.pending.queue.root] in trees:
+        for run in keepers:
+            queue = run.pending.queue
+            if self._one[queue.root] in trees:
                 found.append(run.head)
-                del runs[number]
+                del runs[queue.number]
         if self._by_name and self._meet(looked_at):
             self._bystanders += [(run.head, run.assignment) for run in runs.values()]
         return found
