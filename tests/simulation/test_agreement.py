@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import pytest
@@ -51,6 +52,29 @@ def documents(world: DumpWorld) -> list[Manifest]:
     """What an API server shows of a world at its restart, with the cluster."""
     _, objects = LOOP.restarted(world)
     return json.loads(json.dumps([*world.manifests, *objects]))  # type: ignore[no-any-return]
+
+
+def several(world: DumpWorld) -> Iterator[list[Manifest]]:
+    """The dump of a world, in which nobody starts at once, and two more in which somebody may.
+
+    In the second one, the first Workload that holds quota is gone with its pods. In the third one, all that
+    wait are more important.
+    """
+    items = documents(world)
+    yield items
+    held = [each for each in items if each["kind"] == "Workload" and "admission" in each["status"]]
+    first = held[0]["metadata"]["name"] if held else ""
+    named = (
+        {**each.get("metadata", {}), **each.get("metadata", {}).get("annotations", {})} for each in items
+    )
+    names = ((told.get("name"), told.get("kueue.x-k8s.io/workload")) for told in named)
+    yield [each for each, told in zip(items, names, strict=True) if first not in told]
+    yield [
+        {**each, "spec": {**each["spec"], "priority": 10**6}}
+        if each["kind"] == "Workload" and "admission" not in each["status"]
+        else each
+        for each in items
+    ]
 
 
 def asked(world: DumpWorld, items: Sequence[Manifest], *jobs: Manifest) -> Simulation:
@@ -103,7 +127,10 @@ def told(answer: Answer) -> Fate:
 
 def differing(world: DumpWorld) -> str:
     """What differs for those that wait in a dump, and for one of them that is submitted instead."""
-    items = documents(world)
+    return "\n".join(chain.from_iterable(_differing(world, items) for items in several(world)))
+
+
+def _differing(world: DumpWorld, items: Sequence[Manifest]) -> list[str]:
     said = asked(world, items)
     nodes = any(each["kind"] == "Node" for each in world.manifests)
     facts = replayed(world, items)
@@ -116,7 +143,7 @@ def differing(world: DumpWorld) -> str:
     waiting = [each for each in items if each["kind"] == "Workload" and "admission" not in each["status"]]
     if waiting:
         wrong += submitted_instead(world, items, waiting[world.seed % len(waiting)], nodes=nodes)
-    return "\n".join(f"seed {world.seed} {world.plugin}: {each}" for each in wrong)
+    return [f"seed {world.seed} {world.plugin}: {each}" for each in wrong]
 
 
 def submitted_instead(
@@ -160,7 +187,7 @@ def test_the_dumps_are_of_every_kind() -> None:
     for plugin in PLUGINS[:2]:
         for seed in range(8):
             world = dump_world(seed, plugin)
-            for answer in asked(world, documents(world)).answers:
+            for answer in chain.from_iterable(asked(world, items).answers for items in several(world)):
                 kinds[answer.verdict] += 1
                 kinds["preempts"] += bool(answer.victims)
     assert kinds["starts"] > 3
