@@ -143,7 +143,7 @@ class _Objects:
         while next_ones:
             current, next_ones = next_ones, []
             for each in current:
-                for owner in _owners(mapping_of(each, "metadata")):
+                for owner in owners_of(mapping_of(each, "metadata")):
                     if owner in seen:
                         continue
                     seen.add(owner)
@@ -182,7 +182,8 @@ def _has_ended(job: Mapping[str, Any]) -> bool:
     return not _ENDS.isdisjoint(true | phases)
 
 
-def _owners(metadata: Mapping[str, Any]) -> Iterator[Owner]:
+def owners_of(metadata: Mapping[str, Any]) -> Iterator[Owner]:
+    """Yields the owners in the owner references of an object."""
     found = metadata.get("ownerReferences")
     for each in found if isinstance(found, list) else ():
         if isinstance(each, Mapping):
@@ -208,7 +209,7 @@ class _Owners:
         for each in self.working:
             metadata = mapping_of(objects.workloads.get((each.namespace, each.name)), "metadata")
             self._by_name[each.namespace, each.name] = each
-            owners = list(_owners(metadata))
+            owners = list(owners_of(metadata))
             job = _texts(metadata, "labels").get(JOB_UID, "")
             for uid in (job, *(owner.uid for owner in owners)):
                 if uid:
@@ -264,7 +265,7 @@ class _Owners:
         found = set()
         for each in self.working:
             metadata = mapping_of(self._objects.workloads.get((each.namespace, each.name)), "metadata")
-            owners = list(_owners(metadata))
+            owners = list(owners_of(metadata))
             if len(owners) != 1:
                 continue
             pod = self._objects.pods.get((each.namespace, owners[0].name))

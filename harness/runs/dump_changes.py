@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from harness.base.json_text import mapping_of
 from harness.base.text import first_of
@@ -11,6 +12,7 @@ from harness.cluster.kinds.pods import Pod
 from harness.cluster.kinds.queues_missing import REMEDY
 from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster
+from harness.cluster.owners import owners_of
 from harness.cluster.standing import Standing, differs, requests_of_workloads, standing_of
 
 _NAMED = 3
@@ -208,3 +210,30 @@ def _without_node(
 def _said(names: Sequence[str], what: str, then: str, kind: str = "Pod") -> Iterator[str]:
     if names:
         yield f"{kind}s of the manifests that {what}: {len(names):,} ({first_of(names, _NAMED)}); {then}"
+
+
+def already_there(cluster: Cluster, jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields a sentence for each submitted job that the dump contains already, as a Workload or a Pod.
+
+    The answer about such a job is about a second job. `jobs` are the manifests of the submitted jobs.
+    """
+    working = {each.key for each in cluster.workloads if each.takes_part}
+    working.update(pod.full_name for pod in cluster.pods)
+    there: dict[tuple[str, str, str], str] = {}
+    for manifest in cluster.manifests:
+        metadata, kind = mapping_of(manifest, "metadata"), str(manifest.get("kind"))
+        space = str(metadata.get("namespace") or "default")
+        key = f"{space}/{metadata.get('name')}"
+        if kind not in ("Workload", "Pod") or key not in working:
+            continue
+        there[space, kind, str(metadata.get("name"))] = f"{kind} {key}"
+        for owner in owners_of(metadata) if kind == "Workload" else ():
+            there[space, owner.kind, owner.name] = f"{kind} {key}"
+    for job in jobs:
+        metadata, kind = mapping_of(job, "metadata"), str(job.get("kind"))
+        space, name = str(metadata.get("namespace") or "default"), str(metadata.get("name"))
+        if found := there.get((space, kind, name)):
+            yield (
+                f"{kind} {space}/{name} is in the dump already, as {found}, so the answer is about a second "
+                f"job; to ask about {found}, leave out the job and use --for"
+            )

@@ -244,6 +244,17 @@ def test_one_job_more_waits_and_displaces(tmp_path: Path) -> None:
     assert late.delay >= 2 * HOUR
 
 
+def test_a_job_that_is_in_the_dump_already_is_noted(tmp_path: Path) -> None:
+    """The forecast is about a second job."""
+    world, past = cluster(queue("q", 4), workload("mine", 4, hours=1)), ran(tmp_path, *[5.0] * 60)
+    job = workload("mine", 4)
+    found = harness.forecast(world, history=past, submit=job, futures=2, workers=1, now=_now())
+    there = (
+        "Workload default/mine is in the dump already, as Workload default/mine, so the answer is about a "
+    )
+    assert any(each.startswith(there) for each in found.notes)
+
+
 def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None:
     """It waits for both; all futures are the same as without it."""
     world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))

@@ -365,6 +365,15 @@ def test_a_job_waits_for_its_turn_behind_a_strict_queue() -> None:
     assert texts == ["queueingStrategy: BestEffortFIFO instead of StrictFIFO in ClusterQueue q"]
 
 
+@pytest.mark.parametrize("owner", ["a", "other"])
+def test_a_job_that_is_in_the_dump_already_is_noted(owner: str) -> None:
+    """The answer is about a second job, which comes after the first one."""
+    items = dump(workload(owner, 16), gpus=16)
+    found = harness.simulate(cluster_from(items, "dump"), [job(16, name="a")], plugins=LIBRARY)
+    there = "Job d/a is in the dump already, as Workload d/job-a-1a2b3, so the answer is about a second job"
+    assert any(each.startswith(there) for each in found.notes) == (owner == "a")
+
+
 @pytest.mark.parametrize("ready", [False, True])
 def test_block_admission_holds_jobs_back_while_pods_are_not_ready(ready: bool) -> None:
     """The pods of the dump do not become ready at the time of the question."""

@@ -20,7 +20,13 @@ from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.plugins.registries import PolicySpec
 from harness.policy import Never
-from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_left_out, workloads_missing
+from harness.runs.dump_changes import (
+    already_there,
+    not_as_it_was,
+    why_not_waiting,
+    workloads_left_out,
+    workloads_missing,
+)
 from harness.runs.estimates.ended_jobs import ended_jobs
 from harness.runs.estimates.history import History, history_of
 from harness.runs.estimates.present import Now, now_of
@@ -159,7 +165,12 @@ class Asked:
         if history is not None and coming is not None:
             notes += history.said_of_days(now.at, coming)
         if self.submit is not None:
-            worlds.append(self._with_job(cluster, history, settings, worlds[0][0], why))
+            asked = self.submit
+            source = str(asked) if isinstance(asked, (str, Path)) else "the job"
+            job = read_job(Path(asked)) if isinstance(asked, (str, Path)) else asked
+            notes += already_there(cluster, [job])
+            more = submitted(cluster, job, source)
+            worlds.append(self._with_job(more, source, history, settings, worlds[0][0], why))
         return _Side(worlds, tuple(notes))
 
     def _named(self, now: Now, cluster: Cluster, policy: PolicySpec) -> frozenset[str]:
@@ -249,13 +260,8 @@ class Asked:
         )
 
     def _with_job(
-        self, cluster: Cluster, history: History | None, settings: Settings, before: World, why: str
+        self, more: Cluster, source: str, history: History | None, settings: Settings, before: World, why: str
     ) -> tuple[World, Mapping[int, Never]]:
-        given = self.submit
-        source = str(given) if isinstance(given, (str, Path)) else "the job"
-        job = read_job(Path(given)) if isinstance(given, (str, Path)) else given
-        assert job is not None
-        more = submitted(cluster, job, source)
         now = now_of(more, settings.policy, before.now.at)
         there = {each.job.id for each in before.now.present}
         own = [place for place, each in enumerate(now.present) if each.job.id not in there]

@@ -15,7 +15,7 @@ from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
-from harness.runs.dump_changes import not_as_it_was, why_not_waiting, workloads_missing
+from harness.runs.dump_changes import already_there, not_as_it_was, why_not_waiting, workloads_missing
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
 from harness.runs.live_cluster import require_queues, scheduler_of
 from harness.runs.questions import assumptions, ignored_fields
@@ -88,6 +88,8 @@ class Question:
             plays = Plays(ready, [one.ids for one in found])
             answers += [with_changes(plays, one) if looks and one.verdict != STARTS else one for one in found]
             notes = notes or said
+        if self.trace is None:
+            notes += already_there(moment.cluster, [one.manifest for one in asked])
         scheduler = moment.scheduler
         return Simulation(
             self._now,
