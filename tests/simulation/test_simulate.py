@@ -135,6 +135,17 @@ def test_a_stopped_queue_is_waited_for() -> None:
     ]
 
 
+def test_a_queue_that_is_being_deleted_cannot_be_started_again() -> None:
+    """It has no stopPolicy that could be changed; Kueue's cache calls it terminating."""
+    items = dump()
+    (deleted,) = (each for each in items if each["kind"] == "ClusterQueue")
+    deleted["metadata"]["deletionTimestamp"] = ago(1)
+    (found,) = asked(items, job(1))
+    assert outcome(found) == ("waits", "checks")
+    assert found.why.endswith("ClusterQueue q is inactive: its deletion has begun")
+    assert found.changes == []
+
+
 @pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
 def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> None:

@@ -38,6 +38,9 @@ _DEEPEST = 40
 of a cohort.
 """
 
+_DELETED = "its deletion has begun"
+"""Why Kueue keeps a queue inactive that ends when its last workload releases its quota."""
+
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
 
@@ -76,7 +79,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
         _stop_policy(fields),
         "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
         checks,
-        _inactive(fields.child("status")) if checks else "",
+        _DELETED if _is_deleted(fields) else _inactive(fields.child("status")) if checks else "",
     )
     draft.cluster_queues.add(name, queue, fields)
 
@@ -93,7 +96,11 @@ def _inactive(status: Fields) -> str:
 def _stop_policy(fields: Fields) -> str:
     """Returns the stop policy of a queue. Kueue holds a queue whose deletion has begun."""
     policy = fields.child("spec").choice("stopPolicy", _STOP_POLICIES, "None")
-    return "Hold" if policy == "None" and "deletionTimestamp" in fields.child("metadata") else policy
+    return "Hold" if policy == "None" and _is_deleted(fields) else policy
+
+
+def _is_deleted(fields: Fields) -> bool:
+    return "deletionTimestamp" in fields.child("metadata")
 
 
 def read_cohort(fields: Fields, draft: Draft) -> None:
@@ -295,7 +302,7 @@ def check_kueue(draft: Draft) -> None:
                         queue.name,
                         f"there is no ResourceFlavor {quotas.flavor}, so Kueue keeps the queue inactive",
                     )
-        if queue.inactive:
+        if queue.inactive not in ("", _DELETED):
             draft.warnings.add("ClusterQueue", queue.name, f"its status says: {queue.inactive}")
         if queue.by_usage and not any(found.admission for found in draft.kueue_configurations):
             draft.warnings.add(

@@ -66,7 +66,7 @@ class ClusterQueueState:
 
 def inactive_reason(spec: ClusterQueue, flavors: Container[str]) -> str:
     """Returns why a ClusterQueue is inactive, or "" if it is active. `flavors` are those that exist."""
-    if spec.stop_policy != "None":
+    if spec.stop_policy != "None" and not spec.inactive:
         return f"its stopPolicy is {spec.stop_policy}"
     for quotas in (quotas for group in spec.resource_groups for quotas in group.flavors):
         if quotas.flavor not in flavors:
