@@ -33,7 +33,7 @@ from harness.trace.priorities import PriorityShare
 from harness.trace.window import Window
 from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
-from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
+from harness_plugins.elastic_quota.shortcuts.verdicts import KeptRefusals
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.shortcuts import no_targets, shortcuts
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
@@ -177,7 +177,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
 OF_QUOTAS: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
     "KeptDryRuns": lambda: setattr(scheduler, "KeptDryRuns", lambda *args: on_each),
-    "KeptRefusals, with Places": lambda: _answers(KeptRefusals, None, "of"),
+    "KeptRefusals": lambda: _answers(KeptRefusals, None, "of"),
 }
 
 OF_KUBE: dict[str, Callable[[], None]] = {

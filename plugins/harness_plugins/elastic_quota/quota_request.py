@@ -88,7 +88,7 @@ class Taken(NamedTuple):
     shared: Mapping[Quota, Amounts]
 
 
-_NOTHING_TAKEN = Taken(_NONE, _NONE, _NOTHING)
+NOTHING_TAKEN = Taken(_NONE, _NONE, _NOTHING)
 
 
 @final
@@ -180,7 +180,7 @@ class Nominated:
     def beside(self, quota: Quota, priority: int) -> Taken:
         """Returns what nominated pods add to the request of a pod that is not nominated itself."""
         others = self.besides(())
-        return _NOTHING_TAKEN if others is None else others.beside(quota, priority)
+        return NOTHING_TAKEN if others is None else others.beside(quota, priority)
 
     def _but_for(self, mates: Sequence[PodInfo]) -> Others | None:
         apart = frozenset(mates)

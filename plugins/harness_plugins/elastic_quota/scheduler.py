@@ -34,8 +34,7 @@ from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
-from harness_plugins.elastic_quota.shortcuts.lasting_refusal import KeptRefusals
-from harness_plugins.elastic_quota.shortcuts.verdicts import World
+from harness_plugins.elastic_quota.shortcuts.verdicts import KeptRefusals, World
 
 _LOCAL_QUEUE = "LocalQueue"
 
@@ -101,7 +100,7 @@ class QuotaScheduler:
             preempts=not configuration.disable_preemption,
             dry_runs=partial(KeptDryRuns, usage, kube.cache) if kept else lambda: on_each,
         )
-        world = World(self._rules, usage, self._nominated, kube.scheduling, self.said)
+        world = World(self._rules, usage, self._nominated, kube.scheduling)
         self._lasting = KeptRefusals(world) if shortcuts else None
         self._equals = Equals(usage)
         self._version = 0  # incremented by every change that may help a pod that has failed
@@ -327,11 +326,8 @@ class QuotaScheduler:
     def _why_alike(self, pod: PodInfo) -> Refusal | None:
         """Returns why a pod or gang failed like an equal one, or None if this was already recorded."""
         peers, gang = pod.peers, pod.gang
-        spared = self._lasting.spared(peers.lasting) if self._lasting is not None else None
         if peers.refusal is None:
-            spared = pod
-        if spared is not None:
-            peers.refusal = self._refusal_now(spared)
+            peers.refusal = self._refusal_now(pod)
         why = peers.refusal
         if not isinstance(why, QuotaRefusal):
             return why

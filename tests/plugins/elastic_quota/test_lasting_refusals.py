@@ -38,7 +38,7 @@ from harness.models.kube.queue import SchedulingQueue
 from harness.policy import PolicyFactory
 from harness.testing import Decisions
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
-from harness_plugins.elastic_quota.shortcuts import lasting_refusal
+from harness_plugins.elastic_quota.shortcuts import verdicts
 
 CAPACITY = 16
 NEVER = 10**9
@@ -137,7 +137,7 @@ def test_pods_with_amounts_of_their_own_fail_as_if_each_were_tried(
     """They rest in blocks, and the limit that refuses them changes with what is used."""
     rng = random.Random(seed)
     with pytest.MonkeyPatch.context() as context:
-        context.setattr(lasting_refusal, "_SEVERAL", rng.choice((0, 3)))
+        context.setattr(verdicts, "_SEVERAL", rng.choice((0, 3)))
         context.setattr(trees, "_FEW", rng.randint(1, 3))
         context.setattr(resting, "_NEW", rng.choice((0, 4)))
         context.setattr(blocks, "FEW", rng.choice((0, 0, 2)))

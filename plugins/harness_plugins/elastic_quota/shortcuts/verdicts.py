@@ -1,28 +1,39 @@
-"""Predicts why pods of a quota fail, from their requests and the current usage of quotas and nodes.
+"""Predicts why pods and gangs fail again, from their requests and the current usage of quotas and nodes.
 
 Pods with the same quota, priority and rules about nodes differ only in their requests. A quota refuses all
 pods that exceed one of its limits. If it admits a pod, the pod fails as long as no node has enough free
 resources. In both cases, there must be no pod that it may preempt.
+
+The same is true for a gang of equal pods, whose requests to the quota are added up. If the gang had too few
+places, it still has too few as long as no changed node has enough free resources for one of its pods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from operator import gt
 from typing import NamedTuple, TypeAlias, final
 
+from harness.base.memo import Memo
 from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.tree import Bound, Excess
 from harness.models.kube.gangs import Gang
-from harness.models.kube.most_room import MostRoom
+from harness.models.kube.most_room import MostRoom, amounts_of
 from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Shape, Verdicts
-from harness.models.told import Told
-from harness_plugins.elastic_quota.failure import PLUGIN, in_words
-from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, Taken, with_amounts
+from harness.models.kube.refusal import DISABLED
+from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
+from harness_plugins.elastic_quota.quota_request import (
+    NOTHING_TAKEN,
+    Nominated,
+    QuotaRequest,
+    Taken,
+    with_amounts,
+)
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 
@@ -34,12 +45,12 @@ class World(NamedTuple):
     usage: QuotaUsage
     nominated: Nominated
     scheduling: Scheduling
-    said: Mapping[Gang, Told]
 
 
 Limit: TypeAlias = tuple[int, int, frozenset[str]]
 """What a limit allows, the index of the resource, and the plugins that the limit stands for."""
 
+_SEVERAL = 8
 _ABSENT = -1  # the index of a resource that the pods do not request
 
 
@@ -49,18 +60,17 @@ class QuotaVerdicts:
 
     Args:
         pod: one of the pods.
-        quota: the quota, which depends on no runtime.
+        quota: the quota, which depends on no runtime, or None if the pods have no quota.
         nodes: the rules of the pods about nodes.
         preempts: whether the pods ever preempt others.
-
-    Attributes:
-        shapes: some of the pods' different shapes.
     """
 
-    def __init__(self, pod: PodInfo, quota: Quota, nodes: NodeRules, world: World, *, preempts: bool) -> None:
-        self._rules, self._usage, self._nominated, scheduling, _ = world
+    def __init__(
+        self, pod: PodInfo, quota: Quota | None, nodes: NodeRules, world: World, *, preempts: bool
+    ) -> None:
+        self._rules, self._usage, self._nominated, scheduling = world
         self._cache = cache = scheduling.cache
-        self.shapes: set[Shape] = set()
+        self._shapes: set[Shape] = set()  # some of the shapes of the pods
         self._pod = pod
         self._quota = quota
         self._preempts = preempts
@@ -72,37 +82,72 @@ class QuotaVerdicts:
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
         self._by_limit: dict[Bound, frozenset[str]] = {}
         # What all verdicts at one version have in common, see `_look`.
-        self._at = -1
+        self._at = self._changes = -1
+        self._taken = NOTHING_TAKEN
         self._limits: list[Limit] = []
+        self._other_limits: Iterator[Limit] = iter(())  # those that no pod has been compared with yet
         self._may_preempt = self._by_others = False
         self._largest: Sequence[int] = ()
-        # For each resource, the largest amount with which a pod claims the guarantee. Empty if no pod does.
-        self._claimable: list[int] = []
+        # For each resource, the largest amount with which a pod may claim the guarantee.
+        self._claimable = [UNLIMITED] * len(cache.names)
+        self._claims: bool | None = None  # whether such a pod claims it, see `_may_claim`
+        self._in_vain = False
+
+    def judges(self, shape: Shape) -> bool:
+        """Returns True if pods of this and of several other shapes have failed.
+
+        Pods of fewer shapes are judged one by one, which is then faster.
+        """
+        if len(self._shapes) < _SEVERAL:
+            self._shapes.add(shape)
+        return len(self._shapes) >= _SEVERAL
 
     @property
     def version(self) -> int:
         """See `Verdicts`."""
         return self._cache.version
 
-    def rejecting(self, least: Sequence[int], most: Sequence[int], seen: int) -> frozenset[str] | None:
-        """See `Verdicts`."""
+    def rejecting(
+        self, least: Sequence[int], most: Sequence[int], seen: int, each: Sequence[int] | None = None
+    ) -> frozenset[str] | None:
+        """See `Verdicts`.
+
+        For a gang, `least` and `most` have the requests of all its pods together, and `each` has those of one
+        pod. `seen` is a version at which the gang had too few places.
+        """
         if self._at != self._cache.version:
             self._look()
-        if self._may_preempt or (self._claimable and not any(map(gt, least, self._claimable))):
+        if self._may_preempt:
             return None
-        for left, resource, rejecting in self._limits:
+        if self._claims is not False and not any(map(gt, least, self._claimable)) and self._may_claim(each):
+            return None
+        for left, resource, rejecting in chain(self._limits, self._other_limits):
             if least[resource] > left:
                 return rejecting
             if most[resource] > left:
                 return None
-        return None if self._by_others or self._may_fit(least, seen) else self.by_nodes
+        return None if self._by_others or self._may_fit(each or least, seen) else self.by_nodes
+
+    def _may_claim(self, each: Sequence[int] | None) -> bool:
+        """Returns True if a pod with a claimable request may preempt pods of other quotas.
+
+        A claim is in vain if no other quota borrows. A gang then fails by another rule, which is recorded, so
+        the result is True for a gang.
+        """
+        if self._claims is None:
+            rules, quota = self._rules, self._quota
+            self._claims = rules.reclaims(quota, self._taken.in_quota, self._nothing)
+            request = QuotaRequest(self._pod, quota)
+            self._in_vain = self._claims and rules.why_never(request, reclaims=True) is not None
+        return self._claims and not (self._in_vain and each is None)
 
     def _may_fit(self, least: Sequence[int], seen: int) -> bool:
         cache = self._cache
-        if not self._largest:
-            self._largest = [max(cache.free_of(place), default=0) for place in range(len(cache.names))]
-        if seen != cache.version and any(map(gt, least, self._largest)):
-            return False
+        if seen < 0:  # otherwise few nodes have changed
+            if not self._largest:
+                self._largest = [max(cache.free_of(place), default=0) for place in range(len(cache.names))]
+            if any(map(gt, least, self._largest)):
+                return False
         free = self._free if seen < 0 else self._free_since
         for room in free.since(seen):  # noqa: SIM110 `any` of a generator takes twice as long
             if not any(map(gt, least, room)):
@@ -112,36 +157,38 @@ class QuotaVerdicts:
     def _look(self) -> None:
         cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
         self._at = cache.version
-        self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
-        if self._may_preempt:
-            return  # nothing else matters
-        taken = with_amounts(self._nothing, self._nominated.beside(quota, pod.priority))
-        self._limits = self._limits_beside(taken)
-        rules, self._claimable = self._rules, []
-        if (
-            self._preempts
-            and rules.reclaims(quota, taken.in_quota, self._nothing)
-            and rules.why_never(QuotaRequest(pod, quota), reclaims=True) is None
-        ):
-            self._claimable = [UNLIMITED] * len(cache.names)
-            for name, resource in self._names.items() if not rules.by_usage else ():
-                self._claimable[resource] = quota.unused_min(name) - taken.in_quota[name]
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
         self._largest = ()  # computed when it is needed
+        if quota is None:  # the pod can at most preempt by priority
+            self._may_preempt = self._preempts and cache.has_lower(pod.priority)
+            return
+        changes = usage.changes(quota)
+        if changes != self._changes:
+            self._changes = changes
+            self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
+        if self._may_preempt:
+            return  # nothing else matters
+        taken = self._taken = with_amounts(self._nothing, self._nominated.beside(quota, pod.priority))
+        self._limits = []
+        self._other_limits = self._limits_beside(quota, taken)
+        self._claims = None if self._preempts else False
+        for name, resource in self._names.items() if not self._rules.by_usage else ():
+            self._claimable[resource] = quota.unused_min(name) - taken.in_quota[name]
 
-    def _limits_beside(self, taken: Taken) -> list[Limit]:
-        """Returns the limits in the order of checks."""
-        limits, lowest = list[Limit](), {_ABSENT: 0}
+    def _limits_beside(self, quota: Quota, taken: Taken) -> Iterator[Limit]:
+        """Yields the limits in the order of checks, and keeps them."""
+        lowest = {_ABSENT: 0}
         names = self._names
-        lefts = self._usage.tree.lefts(self._quota, taken.in_quota, taken.shared, taken.in_all)
-        for quota, name, left in lefts:
+        lefts = self._usage.tree.lefts(quota, taken.in_quota, taken.shared, taken.in_all)
+        for whose, name, left in lefts:
             place = names.get(name, _ABSENT)
             if left < lowest.get(place, UNLIMITED):  # otherwise an earlier limit is exceeded first
                 lowest[place] = left
-                bound = ("min", "", name) if quota is None else ("max", quota.name, name)
+                bound = ("min", "", name) if whose is None else ("max", whose.name, name)
                 # Every pod exceeds what is below 0.
-                limits.append((left, max(place, 0), self._of_limit(bound)))
-        return limits
+                limit = left, max(place, 0), self._of_limit(bound)
+                self._limits.append(limit)
+                yield limit
 
     def _of_limit(self, bound: Bound) -> frozenset[str]:
         """Returns the plugins that a limit stands for."""
@@ -154,33 +201,112 @@ class QuotaVerdicts:
 
 @final
 class Foreseen:
-    """The failure of a pod for which there are verdicts. See `harness.models.kube.pod.LastingRefusal`.
+    """The failure of a pod or gang for which there are verdicts.
 
-    Attributes:
-        spared: see `LastingQuotaRefusal`.
+    See `harness.models.kube.pod.LastingRefusal`.
+
+    Args:
+        verdicts: the verdicts on the pods.
+        pods: the pod, or all pods of the gang, which are equal.
+        each: the request of each pod.
+        rule: for a gang, the rule and the limit that refused it, which are among its reasons.
+        seen: a version at which nodes had too few places for the pods.
     """
 
     keeps_figures = True
     most_room: MostRoom | None = None
 
-    def __init__(self, verdicts: Verdicts, amounts: Sequence[int]) -> None:
-        self.verdicts: Verdicts | None = verdicts
-        self.amounts = amounts
-        self.spared: PodInfo | None = None
+    def __init__(
+        self,
+        verdicts: QuotaVerdicts,
+        pods: Sequence[PodInfo],
+        each: Sequence[int],
+        rule: frozenset[str],
+        seen: int,
+    ) -> None:
+        several = pods[0].gang is None and verdicts.judges(pods[0].template.shape)
+        self.verdicts: Verdicts | None = verdicts if several else None
+        self.amounts = tuple([len(pods) * amount for amount in each])
         self._verdicts = verdicts
-        self._seen = -1  # the version at which no node had enough resources for the pod
+        self._pods = len(pods)
+        self._each = each
+        self._rule = rule
+        self._seen = seen
+
+    def still(self, gang: Gang | None, rejected_by: frozenset[str]) -> bool:
+        """Returns True if these plugins would reject an equal pod or gang now."""
+        verdicts, amounts = self._verdicts, self.amounts
+        if gang is not None and not (gang.waits and gang.missing == self._pods):
+            return False  # the pods must be all pending pods of the gang
+        by_nodes = rejected_by == verdicts.by_nodes | self._rule
+        seen = self._seen if by_nodes else verdicts.version  # otherwise nodes don't matter
+        found = verdicts.rejecting(amounts, amounts, seen, self._each if gang is not None else None)
+        if found is None or found | self._rule != rejected_by:
+            return False
+        if by_nodes:
+            self._seen = verdicts.version
+        return True
 
     def holds(self, pod: PodInfo) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
-        verdicts, amounts = self._verdicts, self.amounts
-        rejecting = verdicts.rejecting(amounts, amounts, self._seen)
-        if rejecting == verdicts.by_nodes:
-            self._seen = verdicts.version
-        if rejecting != pod.peers.rejected_by:
+        peers = pod.peers
+        if not self.still(pod.gang, peers.rejected_by):
             return False
-        self.spared = pod
+        peers.refusal = None  # a record needs the figures of an attempt
         return True
 
     def outlives_nodes(self) -> bool:
         """See `harness.models.kube.pod.LastingRefusal`."""
         return False
+
+
+@final
+class KeptRefusals:
+    """Finds lasting refusals, and keeps the verdicts on which they are based."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._verdicts: Memo[object, QuotaVerdicts] = Memo()
+
+    def of(
+        self, refusal: QuotaRefusal, pods: Sequence[PodInfo], rejecting: frozenset[str]
+    ) -> Foreseen | None:
+        """Returns the reason why a pod or a whole gang would fail again, or None if it is not known.
+
+        Args:
+            refusal: why it failed now.
+            pods: the pod, or the pods of the gang.
+            rejecting: the plugins that the pod or gang waits with.
+        """
+        _, usage, _, scheduling = self._world
+        pod, cache = pods[0], scheduling.cache
+        template, spec, gang = pod.template, pod.template.spec, pod.gang
+        shape, (quota, amounts, _) = template.shape, usage.of(pod)
+        if quota is not None and usage.tree.runtimes is not None:
+            return None
+        if shape.ports or shape.missing or template.spread or spec.affinity or spec.anti_affinity:
+            return None
+        if any(name not in cache.resources for name in amounts):
+            return None
+        nodes = scheduling.shape_nodes(shape).rules
+        if not nodes.open or nodes.named is not None:
+            return None
+        if any(each.template is not template or usage.quota_of(each) is not quota for each in pods):
+            return None
+        preempts = pod.preempts and refusal.rule != DISABLED
+        key = quota, pod.priority, preempts, tuple(amounts), nodes
+        verdicts = self._verdicts.get(key)
+        if verdicts is None:
+            verdicts = self._verdicts[key] = QuotaVerdicts(pod, quota, nodes, self._world, preempts=preempts)
+        foreseen = Foreseen(
+            verdicts,
+            pods,
+            amounts_of(shape, len(cache.names)),
+            frozenset(() if gang is None else refusal.said),
+            -1 if refusal.failure.diagnosis is None else cache.version,
+        )
+        return foreseen if foreseen.still(gang, rejecting) else None
+
+    def renew(self) -> None:
+        """Drops all verdicts, because nodes, their order or quotas have changed."""
+        self._verdicts.clear()
