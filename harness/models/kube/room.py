@@ -116,7 +116,7 @@ class Room:
             if self._cache.unsettled and self._cache.settle():
                 self._scheduling.renew()
             shapes = [self._scheduling.shape_nodes(template.shape) for template in ask.counts]
-            ask.crowded = not all(nodes.any_fits for nodes in shapes)
+            ask.crowded = not all(nodes.any_fits() for nodes in shapes)
             ask.fits = not ask.crowded and (self._is_simple(ask) or self._places(ask, job))
             ask.tried = self._changes
         return ask.fits

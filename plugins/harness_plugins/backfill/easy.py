@@ -119,9 +119,10 @@ class Easy(Generic[R, A, V]):
                 return
             if each.request not in roomy:
                 continue
-            assignment = capacity.assign(each.request, each.job, each.expected)
+            has_room = capacity.has_room(each.request)
+            assignment = capacity.assign(each.request, each.job, each.expected) if has_room else None
             if assignment is None:
-                if not capacity.foresees:
+                if not (has_room and capacity.foresees):
                     roomy.discard(each.request)
                 continue
             reservation = self._reserved_for(head)

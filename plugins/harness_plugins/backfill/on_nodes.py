@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import gt
 from typing import final
 
 from harness import Bind, Cluster, Decision, Job, Never, PodSet, Refuse
 from harness.models.kube.drains import is_left
+from harness.models.kube.most_room import amounts_of
+from harness.models.kube.pod import Shape
 from harness.models.kube.refusal import UNSCHEDULABLE
 from harness.models.kube.taint_evictions import no_execute
 from harness.policy import ENDLESS
 from harness_plugins.backfill.jobs import Entry
 from harness_plugins.backfill.node_plan import NodePlan
 from harness_plugins.backfill.outlook import Outlook
-from harness_plugins.backfill.snapshot import Lack, Places, Snapshot
+from harness_plugins.backfill.snapshot import Places, Snapshot
 
 MAINTENANCE = "ReqNodeNotAvail"
 """The reason code for a job that would still run when nodes are removed or shrink, as in Slurm."""
@@ -34,16 +37,18 @@ class NodeRequest:
         job: one of these jobs.
         home: always 0, because all nodes belong to one cluster.
         never: the reason why such jobs can never run, or None if they can.
-        lack: the request of a pod that fitted on no node at the last check, or None.
+        shapes: the shapes of their pods, once `has_room` was asked.
+        amounts: the largest request of any of these pods for each resource.
     """
 
-    __slots__ = ("home", "job", "lack", "never")
+    __slots__ = ("amounts", "home", "job", "never", "shapes")
 
     def __init__(self, job: Job, never: Never | None) -> None:
         self.job = job
         self.home = 0
         self.never = never
-        self.lack: Lack | None = None
+        self.shapes: Sequence[Shape] = ()
+        self.amounts: Sequence[int] = ()
 
 
 @final
@@ -161,15 +166,19 @@ class OnNodes:
         return self._now.find_during(job, self._outlook, self._time, self._time + expected)
 
     def has_room(self, request: NodeRequest) -> bool:
-        """See `Capacity`."""
-        if request.lack is not None and request.lack.holds():
-            return False
-        request.lack = self._now.lack(request.job)
-        return request.lack is None
+        """See `Capacity`. Each pod by itself must fit on some node."""
+        return all(map(self._now.scheduling.any_fits, request.shapes or self._shapes_of(request)))
+
+    def _shapes_of(self, request: NodeRequest) -> Sequence[Shape]:
+        shapes = request.shapes = self._now.shapes(request.job)
+        resources = len(self._now.cache.names)
+        request.amounts = list(map(max, zip(*[amounts_of(each, resources) for each in shapes], strict=True)))
+        return shapes
 
     def roomy(self, requests: Iterable[NodeRequest]) -> set[NodeRequest]:
-        """See `Capacity`."""
-        return {request for request in requests if self.has_room(request)}
+        """See `Capacity`. No pod may request more of a resource than some node has free."""
+        most = self._now.most_free()
+        return {each for each in requests if not any(map(gt, each.amounts, most))}
 
     def fits(self, assignment: Places) -> bool:
         """See `Capacity`."""

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from operator import gt
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness import Cluster, Job, Never, PodSet
 from harness.models.cluster import SchedulerConfiguration, Taint
 from harness.models.kube.cache import Cache
 from harness.models.kube.kinds import Kinds
-from harness.models.kube.most_room import MostRoom, amounts_of
 from harness.models.kube.node import NodeInfo
-from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scheduling import Diagnosis, scheduling_of
-from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.pod import PodInfo, Shape, Templates
 from harness.models.kube.refusal import node_detail
 from harness.models.kube.taint_evictions import tolerated_for
 from harness_plugins.backfill.outlook import Less, Outlook
@@ -67,30 +64,6 @@ class Failure(NamedTuple):
 
 
 @final
-class Lack:
-    """The request of a pod that fits on no node.
-
-    If most jobs request different amounts, checking the nodes for each request would cost much. `holds` only
-    compares amounts, and only with nodes that have changed.
-    """
-
-    __slots__ = ("_amounts", "_most_room", "_seen")
-
-    def __init__(self, amounts: Sequence[int], most_room: MostRoom) -> None:
-        self._amounts = amounts
-        self._most_room = most_room
-        self._seen = most_room.version
-
-    def holds(self) -> bool:
-        """Returns True if no changed node has enough free resources. Otherwise, the pod may fit."""
-        for room in self._most_room.since(self._seen):
-            if not any(map(gt, self._amounts, room)):
-                return False
-        self._seen = self._most_room.version
-        return True
-
-
-@final
 class Snapshot:
     """The nodes and the jobs on them at one time, which can be in the future.
 
@@ -113,7 +86,6 @@ class Snapshot:
         self._pods: dict[int, list[PodInfo]] = {}
         self._turns: dict[tuple[PodSet, ...], Sequence[int]] = {}
         self._there: dict[int, tuple[Sequence[int], Devices]] = {}
-        self._most_room: dict[NodeRules, MostRoom] = {}
 
     # --- placement ----------------------------------------------------------------------------------------
 
@@ -218,17 +190,14 @@ class Snapshot:
         ]
         return min((seconds for seconds in found if seconds is not None), default=None)
 
-    def lack(self, job: Job) -> Lack | None:
-        """Returns the first request that fits on no node, or None if each pod by itself fits on some node."""
-        for pod_set in job.pod_sets:
-            shape = self._kinds.of(job, pod_set).template.shape
-            nodes = self.scheduling.shape_nodes(shape)
-            if not nodes.any_fits:
-                most_room = self._most_room.get(nodes.rules)
-                if most_room is None:
-                    most_room = self._most_room[nodes.rules] = MostRoom(self.cache, nodes.rules, None)
-                return Lack(amounts_of(shape, len(self.cache.names)), most_room)
-        return None
+    def shapes(self, job: Job) -> list[Shape]:
+        """Returns the shape of the pods in each pod set of a job."""
+        return [self._kinds.of(job, pod_set).template.shape for pod_set in job.pod_sets]
+
+    def most_free(self) -> list[int]:
+        """Returns the largest free quantity of each resource on any node."""
+        cache = self.cache
+        return [max((0, *cache.free_of(resource))) for resource in range(len(cache.names))]
 
     @contextmanager
     def limited(self, other: Snapshot, nodes: Sequence[int]) -> Iterator[None]:

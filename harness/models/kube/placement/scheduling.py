@@ -197,7 +197,8 @@ class Scheduling:
                 if status is None:
                     return node
                 failed[node.position] = status
-        if not nodes.rules.varied and (alone or (state is NOTHING and not self._scored_by_others(template))):
+        by_nodes = alone or (state is NOTHING and not (template.soft_spread or self._attracted(template)))
+        if by_nodes and not nodes.rules.varied:
             return self._by_key(pod, nodes, failed)
         found = self.examine(pod, state, nodes)
         self._advance(found.looked_at, failed, nodes.rules.named)
@@ -352,9 +353,6 @@ class Scheduling:
                 found["InterPodAffinity"] = score
         return scores
 
-    def _scored_by_others(self, template: Template) -> bool:
-        return bool(template.soft_spread) or self._attracted(template)
-
     def _attracted(self, template: Template) -> bool:
         """Returns True if InterPodAffinity scores nodes because of terms of the pod or of bound pods."""
         if template.spec.preferred_pods:
@@ -366,6 +364,10 @@ class Scheduling:
         return any(attracts(rules, other) for other in attracting)
 
     # --- what is kept -------------------------------------------------------------------------------------
+
+    def any_fits(self, shape: Shape) -> bool:
+        """Returns True if a shape fits on any node, apart from rules about other pods."""
+        return (self._shapes.get(shape) or self.shape_nodes(shape)).any_fits()
 
     def shape_nodes(self, shape: Shape) -> ShapeNodes:
         """Returns up-to-date results of a shape on all nodes."""

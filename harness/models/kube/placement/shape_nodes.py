@@ -150,9 +150,15 @@ class ShapeNodes:
         """The version of the state. If two versions are equal, the results are the same."""
         return self._seen, self._cache.version
 
-    @property
     def any_fits(self) -> bool:
-        """True if any node fits."""
+        """Returns True if any node fits now."""
+        cache, kinds = self._cache, self.kinds
+        if self.moves == cache.moves.count:
+            while (position := kinds.find(FITS)) >= 0:  # most often, this node still fits
+                self._evaluate(cache.nodes[position])
+                if kinds[position] == FITS:
+                    return True
+        self.refresh()
         return FITS in self.kinds
 
     def still_none(self) -> bool:
