@@ -152,10 +152,11 @@ def _all_have_less(
     Each queue is then on a side with a smaller share than the incoming workload's side would have. A search
     would need many steps to find nothing.
     """
+    if rules.takes_back(incoming):
+        return False
     own, tree, of = incoming.queue, cache.tree, rules.shares.of
     tree.charge(own.node, incoming.requests)
-    sides = map(own.sides, queues)
-    less = not rules.takes_back(incoming) and all(of(theirs)[1] < of(mine)[1] for mine, theirs in sides)
+    less = all(of(theirs)[1] < of(mine)[1] for mine, theirs in map(own.sides, queues))
     tree.refund(own.node, incoming.requests)
     return less
 

@@ -64,12 +64,11 @@ class FairSharing:
 
         Afterwards, the usage of the targets is no longer in the quota tree.
         """
-        tree, own = self._cache.tree, incoming.queue
-        tree.charge(own.node, incoming.requests)
-        takes_back = self.takes_back(incoming)
+        tree, own, takes_back = self._cache.tree, incoming.queue, self.takes_back(incoming)
         search = FairSearch(
             self._cache, incoming, self.shares, candidates, self._refuses, takes_back=takes_back
         )
+        tree.charge(own.node, incoming.requests)
         done = search.run(self.strategies)
         tree.refund(own.node, incoming.requests)
         return search, done
@@ -78,6 +77,12 @@ class FairSharing:
         """Returns True if the incoming workload's queue stays within its own quota of all needed resources.
 
         The queue then takes back its quota without comparing shares (upstream's preemptorWithinNominal). The
-        requests of the incoming workload must already be charged.
+        requests of the incoming workload count as usage.
         """
-        return self._within_nominal and within_nominal(self._cache.tree, incoming.queue.node, incoming.need)
+        if not self._within_nominal:
+            return False
+        tree, node = self._cache.tree, incoming.queue.node
+        tree.charge(node, incoming.requests)
+        takes_back = within_nominal(tree, node, incoming.need)
+        tree.refund(node, incoming.requests)
+        return takes_back

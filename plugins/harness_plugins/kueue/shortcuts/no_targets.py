@@ -151,7 +151,7 @@ class FairReasons:
         own = own_usages(self._cache, queue, incoming.workload, incoming.mask)
         if not (queue.reclaims or own):
             return _OWN_STATE
-        if queue.reclaims and self._takes_back(incoming):
+        if queue.reclaims and self._search.takes_back(incoming):
             return None
         why = NoTargets(incoming, own)
         return why if self.still_no_targets(why) else None
@@ -190,21 +190,14 @@ class FairReasons:
         It finds none if other queues give up too little to a queue that has no candidates of its own.
         `touched` has the nodes of the queues with reservations or victims of the cycle.
         """
-        queue, tree = incoming.queue, self._cache.tree
-        if len(queue.path) != 1 or has_own_candidate(self._cache, incoming) or self._takes_back(incoming):
+        queue, tree, search = incoming.queue, self._cache.tree, self._search
+        if len(queue.path) != 1 or has_own_candidate(self._cache, incoming) or search.takes_back(incoming):
             return False
         # The share of a cohort in between may have changed, although the cohort is not in `touched`.
         if any(tree.root[node] == queue.root != tree.parent[node] for node in touched):
             return False
         within = self._within_branch(incoming, (), exact=True)
         return self._all_is_too_little(incoming, *within, exact=True, touched=touched)
-
-    def _takes_back(self, incoming: Incoming) -> bool:
-        tree, node = self._cache.tree, incoming.queue.node
-        tree.charge(node, incoming.requests)
-        takes_back = self._search.takes_back(incoming)
-        tree.refund(node, incoming.requests)
-        return takes_back
 
     def _all_is_too_little(
         self,
