@@ -210,7 +210,6 @@ def _learn_readiness(before: PodsReady, fresh: PodsReady, copies: Mapping[Worklo
             admission = fresh._admissions[copy] = _Admission(was.left, was.left)
             admission.missing, admission.seen = was.missing, set(was.seen)
             admission.ready, admission.going = was.ready, was.going
-            fresh._unready += not was.ready
         if old in before.deadlines:
             fresh.deadlines.set(copy, before.deadlines._at[old])
         if old in before._counts:

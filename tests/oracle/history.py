@@ -86,6 +86,7 @@ class Unit:
     done: int = 0  # progress from before the replay, until the first stint
     began: int | None = None  # since when all of its pods hold something
     since: int = 0  # since when they progress, earlier by what they had done before the replay
+    started: bool = False  # whether they have started up
 
     def progress(self, now: int) -> int:
         """All of the progress of which nothing has been thrown away."""
@@ -223,7 +224,8 @@ class Job:
         """All of its pods have their resources."""
         unit.began = now
         done = min(unit.done, self.duration)
-        startup = 0 if unit.done else self.row["startup"]  # what ran before the replay is ready
+        startup = 0 if unit.done else self.row["startup"][unit.started]  # what ran before the replay is ready
+        unit.started = unit.started or not unit.done
         unit.since = now - done + startup + (self.losses.restore if unit.kept else 0)
         unit.done = 0
 

@@ -309,12 +309,20 @@ def _rows(run: harness.Run, trace: pl.DataFrame, resources: Sequence[str]) -> It
         }
 
 
-def _startup(run: harness.Run, known: Mapping[str, Any]) -> int:
-    """How long the pods of a job of the trace take until they are ready, each time; null is never."""
+def _startup(run: harness.Run, known: Mapping[str, Any]) -> tuple[int, int]:
+    """How long the pods of a job take until they are ready, the first time and later; null is never.
+
+    Pods of a dump that were not ready have a `first_startup`, and start up at once later.
+    """
+    first = known.get("first_startup")
+    if first is not None:
+        return int(first.total_seconds() * SECOND), 0
     if "startup" not in known:
-        return run.info["settings"].get("startup_us", 0) if known else 0
-    startup = known["startup"]
-    return NEVER if startup is None else int(startup.total_seconds() * SECOND)
+        always = run.info["settings"].get("startup_us", 0) if known else 0
+    else:
+        startup = known["startup"]
+        always = NEVER if startup is None else int(startup.total_seconds() * SECOND)
+    return always, always
 
 
 def _losses(text: str) -> Losses:
