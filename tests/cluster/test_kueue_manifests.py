@@ -378,7 +378,7 @@ def test_cohorts_without_manifest_exist() -> None:
 
 
 def test_queues_below_a_cohort_that_is_its_own_ancestor_are_inactive() -> None:
-    """Each cycle is told once, with all its members; upstream's `skipInactiveCQReason` asks `HasCycle`."""
+    """Each cycle gives one warning, which names all members. Upstream: `skipInactiveCQReason`, `HasCycle`."""
     parents = {"a": "b", "b": "c", "c": "b", "d": "d", "e": "f"}
     cohorts = [manifest("Cohort", name, {"parentName": parent}) for name, parent in parents.items()]
     queues = [queue(f"q{name}", cohortName=name) for name in "abcdefg"]
