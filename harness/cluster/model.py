@@ -168,6 +168,10 @@ class AdmissionCheck(Value):
     on_flavors: tuple[str, ...] = ()
 
 
+DELETION = "its deletion has begun"
+"""Why Kueue keeps a ClusterQueue inactive that ends when its last workload releases its quota."""
+
+
 @fixed()
 class ClusterQueue(Value):
     """A Kueue ClusterQueue, with its quotas and the cohort in which it shares them ("" if there is none).
@@ -177,8 +181,8 @@ class ClusterQueue(Value):
         stop_policy: the text `None`, `Hold` or `HoldAndDrain`.
         by_usage: whether jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job with reserved quota starts.
-        inactive: why Kueue keeps the queue inactive because of its admission checks or a cycle of cohorts, or
-            "".
+        inactive: why Kueue keeps the queue inactive because of its admission checks or a cycle of cohorts,
+            `DELETION` if its deletion has begun, or "".
     """
 
     name: str

@@ -52,6 +52,7 @@ from harness.cluster.kinds.topology import Topology
 from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.kinds.workloads import PRIORITY_BOOST, REJECTED, RETRY, Workload
 from harness.cluster.model import (
+    DELETION,
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,
     Cluster,
@@ -71,8 +72,8 @@ from harness.cluster.node_kinds import taint_text
 from harness.cluster.standing import Standing, leaving, standing_of
 
 __all__ = [
-    "ACK", "ALL_DEVICES", "CAPACITY", "CORE_RESOURCES", "DEFAULT_STRATEGIES", "DEVICE_POLICIES", "GATES",
-    "GATES_BY_RELEASE", "HOSTNAME", "KOORDINATOR", "KOORDINATORS", "NEWEST", "PERMITTED_STRATEGIES",
+    "ACK", "ALL_DEVICES", "CAPACITY", "CORE_RESOURCES", "DEFAULT_STRATEGIES", "DELETION", "DEVICE_POLICIES",
+    "GATES", "GATES_BY_RELEASE", "HOSTNAME", "KOORDINATOR", "KOORDINATORS", "NEWEST", "PERMITTED_STRATEGIES",
     "PERMITTED_TEXT", "PRIORITY_BOOST", "QUOTA_NAME_LABEL", "REJECTED", "RELEASES", "RETRY",
     "RULES_BY_RELEASE", "SYSTEM_PRIORITY_CLASSES", "UNLIMITED", "AdmissionFairSharing", "ClaimTemplate",
     "Cluster", "ClusterQueue", "Cohort", "Container", "Counting", "DevicePlacement", "DeviceRequest",

@@ -242,6 +242,11 @@ def test_a_queue_that_kueue_keeps_inactive_is_waited_for(reason: str, status: st
     assert outcome(found) == ("waits", "checks")
     assert found.why.endswith(f"; ClusterQueue q is inactive: {told[:-1]}")
     assert found.changes == []
+    cluster_queue["spec"]["stopPolicy"] = "Hold"  # Kueue names the stop before the checks
+    (found,) = asked(items, job(1))
+    assert found.why.endswith("; ClusterQueue q is inactive: its stopPolicy is Hold")
+    assert found.changes == []
+    del cluster_queue["spec"]["stopPolicy"]
     del cluster_queue["spec"]["admissionChecksStrategy"]
     (found,) = asked(items, job(1))
     assert outcome(found) == ("starts", "")

@@ -14,6 +14,7 @@ from fractions import Fraction
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.selectors import LabelSelector, read_selector, read_taints, read_toleration
 from harness.cluster.model import (
+    DELETION,
     NAMESPACE_NAME,
     AdmissionCheck,
     ClusterQueue,
@@ -37,9 +38,6 @@ _DEEPEST = 40
 """The maximum number of ancestors of a cohort. It is limited because functions call themselves for the parent
 of a cohort.
 """
-
-_DELETED = "its deletion has begun"
-"""Why Kueue keeps a queue inactive that ends when its last workload releases its quota."""
 
 _SEARCH = ("MayStopSearch", "TryNextFlavor")
 _PREFERENCES = ("BorrowingOverPreemption", "PreemptionOverBorrowing")
@@ -79,7 +77,7 @@ def read_cluster_queue(fields: Fields, draft: Draft) -> None:
         _stop_policy(fields),
         "admissionScope" in spec and _by_usage(spec.child("admissionScope")),
         checks,
-        _DELETED if _is_deleted(fields) else _inactive(fields.child("status")) if checks else "",
+        DELETION if _is_deleted(fields) else _inactive(fields.child("status")) if checks else "",
     )
     draft.cluster_queues.add(name, queue, fields)
 
@@ -302,7 +300,7 @@ def check_kueue(draft: Draft) -> None:
                         queue.name,
                         f"there is no ResourceFlavor {quotas.flavor}, so Kueue keeps the queue inactive",
                     )
-        if queue.inactive not in ("", _DELETED):
+        if queue.inactive not in ("", DELETION):
             draft.warnings.add("ClusterQueue", queue.name, f"its status says: {queue.inactive}")
         if queue.by_usage and not any(found.admission for found in draft.kueue_configurations):
             draft.warnings.add(

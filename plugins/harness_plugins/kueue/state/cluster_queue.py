@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import final
 
-from harness.models.cluster import ClusterQueue
+from harness.models.cluster import DELETION, ClusterQueue
 
 
 @final
@@ -65,8 +65,13 @@ class ClusterQueueState:
 
 
 def inactive_reason(spec: ClusterQueue, flavors: Container[str]) -> str:
-    """Returns why a ClusterQueue is inactive, or "" if it is active. `flavors` are those that exist."""
-    if spec.stop_policy != "None" and not spec.inactive:
+    """Returns why a ClusterQueue is inactive, or "" if it is active. `flavors` are those that exist.
+
+    Kueue's `clusterQueue.inactiveReason` names a begun deletion first, and then the stop policy.
+    """
+    if spec.inactive == DELETION:
+        return spec.inactive
+    if spec.stop_policy != "None":
         return f"its stopPolicy is {spec.stop_policy}"
     for quotas in (quotas for group in spec.resource_groups for quotas in group.flavors):
         if quotas.flavor not in flavors:
