@@ -181,8 +181,8 @@ class ClusterQueue(Value):
         stop_policy: the text `None`, `Hold` or `HoldAndDrain`.
         by_usage: whether jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job with reserved quota starts.
-        inactive: why Kueue keeps the queue inactive because of its admission checks or a cycle of cohorts,
-            `DELETION` if its deletion has begun, or "".
+        inactive: why Kueue keeps the queue inactive because of its admission checks, a cycle of cohorts or a
+            missing Topology, `DELETION` if its deletion has begun, or "".
     """
 
     name: str

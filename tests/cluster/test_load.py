@@ -227,16 +227,13 @@ def test_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
 
 def test_every_fault_says_document_object_and_field(tmp_path: Path) -> None:
     """Faults of text, of fields and between objects, all at once."""
-    text = (
-        TEXT.replace("count: 3", "count: x")
-        .replace("nodeLabels: {a: b}", "topologyName: t")
-        .replace("globalDefault: true", "value: 2")
-    )
-    lacking = "there is no Topology t; add its manifest, or omit the name"
+    text = TEXT.replace("count: 3", "count: x").replace("globalDefault: true", "value: 2")
+    lacking = "there is no PriorityClass 'none'; add its manifest, or set spec.priority"
+    text += "---\n{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {priorityClassName: none}}\n"
     assert faults_of(write(tmp_path, text)) == [
         "document 4 (line 15), line 20: 'value' is given twice in one mapping",
         "document 2 (line 6), NodePool p: spec.count: must be a whole number, not 'x'",
-        f"document 5 (line 21), item 1, ResourceFlavor spot: spec.topologyName: {lacking}",
+        f"document 6 (line 59), Pod x: spec.priorityClassName: {lacking}",
     ]
 
 

@@ -417,16 +417,14 @@ def test_manifests_that_a_patch_makes_faulty_are_named_with_both() -> None:
     assert [str(fault) for fault in error.value.faults] == [
         f"document 1, ClusterQueue team-a: {place}: must not be more than nominalQuota"
     ]
+    scheduling, spec = "scheduling.k8s.io/v1", {"priorityClassName": "c", "containers": [{"name": "c"}]}
     both = [
-        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": spec}
-        for kind, name, spec in (
-            ("ResourceFlavor", "f", {"topologyName": "t"}),
-            ("Topology", "t", {"levels": [{"nodeLabel": "rack"}]}),
-        )
+        {"apiVersion": scheduling, "kind": "PriorityClass", "metadata": {"name": "c"}, "value": 1},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec},
     ]
-    gone = "{kind: Topology, metadata: {name: t}, $patch: delete}"
+    gone = "{kind: PriorityClass, metadata: {name: c}, $patch: delete}"
     assert told(gone, cluster_from(both, "n")) == [
-        "ResourceFlavor f: spec.topologyName: there is no Topology t; add its manifest, or omit the name"
+        "Pod p: spec.priorityClassName: there is no PriorityClass 'c'; add its manifest, or set spec.priority"
     ]
 
 

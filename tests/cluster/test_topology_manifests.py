@@ -36,13 +36,12 @@ FLAVOR = manifest("ResourceFlavor", "f", {"topologyName": "t"})
 @pytest.mark.parametrize(
     ("manifests", "message"),
     [
-        ([FLAVOR], r"ResourceFlavor f: spec.topologyName: there is no Topology t"),
         ([topology("rack", "rack")], r"Topology t: spec.levels\[1\].nodeLabel: rack is already a level"),
         ([topology()], "Topology t: spec.levels: must name at least one level"),
     ],
 )
 def test_a_faulty_topology_is_named(manifests: list[Manifest], message: str) -> None:
-    """One that is not there, a level that is given twice, and none at all."""
+    """A level that is given twice, and none at all."""
     with pytest.raises(ClusterError, match=message):
         cluster_from(manifests, "test")
 

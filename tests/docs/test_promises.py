@@ -261,11 +261,6 @@ PARENT = {"is-parent": "true"}
             [elastic("q", annotations={"namespaces": "[1]"})],
             "must be a JSON list of strings, not [1]",
         ),
-        (
-            "a flavor whose `topologyName` is not in the manifests",
-            [of("ResourceFlavor", "topologyName: t")],
-            "there is no Topology t",
-        ),
     ],
 )
 def test_what_is_said_to_be_refused_is(promise: str, manifests: list[Any], fault: str) -> None:
@@ -437,6 +432,11 @@ POD = {**of("Pod", "{nodeName: gone, containers: [{name: c}]}", "p", "v1"), "sta
             "a queue with a flavor that has no ResourceFlavor",
             [queue(offer("nominalQuota: 1"))],
             "ClusterQueue a: ",
+        ),
+        (
+            "a flavor whose `topologyName` is not in the manifests",
+            [of("ResourceFlavor", "topologyName: t")],
+            "there is no Topology t",
         ),
         (
             "a priority class and a workload priority class that have the same name but different values",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -55,14 +56,27 @@ def read_topology(fields: Fields, draft: Draft) -> None:
 
 
 def check_topologies(draft: Draft) -> None:
-    """Check that the topology of each flavor exists, and warn if the topology can't group some nodes."""
-    for name, flavor in draft.flavors.items():
+    """Warn about flavors whose topology does not exist, or can't group some nodes.
+
+    Kueue keeps ClusterQueues with a flavor without its Topology inactive (upstream's isTASViolated).
+    """
+    for flavor in list(draft.flavors.values()):
         topology = draft.topologies.get(flavor.topology)
         if topology is not None:
             _check_nodes(draft, flavor, topology)
         elif flavor.topology:
-            what = f"there is no Topology {flavor.topology}; add its manifest, or omit the name"
-            draft.flavors.fields(name).fault("spec.topologyName", what)
+            what = f"there is no Topology {flavor.topology}"
+            then = "so Kueue keeps queues with this flavor inactive; add its manifest, or omit topologyName"
+            draft.warnings.add("ResourceFlavor", flavor.name, f"{what}, {then}")
+            draft.flavors[flavor.name] = replace(flavor, topology="")
+            _keep_inactive(draft, flavor.name, f"{what}, which ResourceFlavor {flavor.name} names")
+
+
+def _keep_inactive(draft: Draft, flavor: str, reason: str) -> None:
+    for queue in list(draft.cluster_queues.values()):
+        named = {quotas.flavor for group in queue.resource_groups for quotas in group.flavors}
+        if flavor in named and not queue.inactive:
+            draft.cluster_queues[queue.name] = replace(queue, inactive=reason)
 
 
 def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> None:

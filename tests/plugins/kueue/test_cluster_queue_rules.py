@@ -369,6 +369,18 @@ def test_a_queue_whose_flavor_does_not_exist_is_inactive() -> None:
     assert Happened(where, Jobs().add("a", "q", 1)).admitted == []
 
 
+def test_queues_with_a_flavor_whose_topology_does_not_exist_are_inactive() -> None:
+    """Kueue waits for the Topology (TopologyNotFound). Queues with other flavors go on."""
+    mine, other = queue("q", flavors={"f": {"cpu": 4}, "racks": {"cpu": 4}}), queue("r", cpu=4)
+    where = cluster(flavor("racks", topologyName="t"), mine, other)
+    happened = Happened(where, Jobs().add("mine", "q", 1).add("other", "r", 8))
+    assert happened.admitted == ["other"]
+    why = "there is no Topology t, which ResourceFlavor racks names"
+    assert happened.lines("reject") == [f"0 reject mine: ClusterQueue q is inactive: {why}"]
+    told = "there is no Topology t, so Kueue keeps queues with this flavor inactive; add its manifest"
+    assert where.warnings == (f"ResourceFlavor racks: {told}, or omit topologyName",)
+
+
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
 def test_queues_below_a_cycle_of_cohorts_are_inactive_and_the_others_go_on(plugin: str) -> None:
     """`skipInactiveCQReason` in pkg/cache/scheduler/snapshot.go."""
