@@ -28,6 +28,7 @@ from harness.policy import Job, Never, Possible, View
 from harness_plugins.kueue.impossible import Impossible, Verdict
 from harness_plugins.kueue.manifests.as_read import as_read
 from harness_plugins.kueue.manifests.imported import used_flavor_resources
+from harness_plugins.kueue.manifests.places import on_missing_nodes
 from harness_plugins.kueue.options import (
     BY_NAMESPACE,
     MIN_RUN_TIME,
@@ -129,7 +130,8 @@ def _policy(
     )
     binder = _binder(cluster)
     failures = None
-    if binder is not None and cluster.nodes_change and scheduler.topologies is not None:
+    nodes_fail = cluster.nodes_change or on_missing_nodes(cluster)
+    if binder is not None and nodes_fail and scheduler.topologies is not None:
         from harness_plugins.kueue.binding import BoundPods
         from harness_plugins.kueue.node_failures import NodeFailures
 

@@ -67,6 +67,13 @@ class NodeFailures:
         self.cycles = False
         self._asked: set[tuple[int, bool]] = set()
 
+    def begin(self, now: int) -> Iterator[Decision]:
+        """Marks the workloads from before the replay that have places on nodes that do not exist."""
+        placed = [placed for each in self._scheduler.cache.everybody() for placed in each.placed]
+        hosts = {values[-1] for each in placed if each.flavor.tree.by_host for values, _ in each.domains}
+        for node in sorted(hosts - self.controller.nodes.keys()) if self.controller.replaces else ():
+            yield from self._look(node, now)
+
     def advance(self, now: int) -> None:
         """Advances to `now`. Workloads whose second pass is due by now enter the next cycle."""
         if self._asked:

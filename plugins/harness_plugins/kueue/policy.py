@@ -647,6 +647,8 @@ class KueuePolicy:
                     yield Preempt(workload.job, None, reason, grace=grace)
         if self._binder is not None:  # bind pods that the manifests lack before a cycle can evict them
             yield from self._of_pods(self._binder.run())
+        if self.failures is not None:
+            yield from self.failures.begin(now)
 
     def _time_of(self, now: int) -> Callable[[int], int]:
         return lambda since: self._beginning.time_of(since, now)

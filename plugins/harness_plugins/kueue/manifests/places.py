@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.models.cluster import HOSTNAME, Cluster
 from harness_plugins.kueue.manifests.beginning import Start
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, located
 from harness_plugins.kueue.state.topology.tree import NamedDomain
@@ -23,6 +24,17 @@ def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
             depth = 1 if tree.by_host else len(tree.levels)
             same = topology.levels[-depth:] == tree.levels[-depth:]
             domains = [NamedDomain(tuple(each.values[-depth:]), each.pods) for each in topology.domains]
-            there = [each for each in domains if same and tree.leaf(each.values) is not None]
-            found.append(located(pod_sets[assignment.name], flavors[0], there))
+            found.append(located(pod_sets[assignment.name], flavors[0], domains if same else ()))
     return tuple(found)
+
+
+def on_missing_nodes(cluster: Cluster) -> bool:
+    """Returns True if a Workload's admission assigns pods to a node that is not in the manifests."""
+    return any(
+        assignment.topology is not None
+        and assignment.topology.levels[-1] == HOSTNAME
+        and any(each.values[-1] not in cluster.nodes for each in assignment.topology.domains)
+        for workload in cluster.workloads
+        if workload.admission is not None
+        for assignment in workload.admission.assignments
+    )

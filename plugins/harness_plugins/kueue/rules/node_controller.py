@@ -62,6 +62,9 @@ class NodeController:
         nodes: the initial nodes. A node that is not ready at the start counts as not ready for a long time.
         on: returns True if a node has pods of a namespace. Pods that are terminating do not count.
         flavors: returns the flavors of a workload's pod set, given the name of the pod set.
+
+    Attributes:
+        replaces: whether the controller marks workloads at all (the TASFailedNodeReplacement gate).
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class NodeController:
         self._flavors = flavors
         self.nodes = {node.name: node for node in nodes}
         self._gates = gates
+        self.replaces = gates.tas_failed_node_replacement
         self._on = on
         self._ready_changed: dict[str, int] = {}
         self.checks = Timers()
@@ -90,12 +94,11 @@ class NodeController:
             self._ready_changed.pop(edit.name, None)
         elif before is None or before.ready != after.ready:
             self._ready_changed[edit.name] = now // SECOND * SECOND
-        gates = self._gates
-        if not gates.tas_failed_node_replacement:
+        if not self.replaces:
             return False
         if before is None or after is None or before.ready != after.ready:
             return True
-        return gates.tas_replace_node_on_node_taints and before.taints != after.taints
+        return self._gates.tas_replace_node_on_node_taints and before.taints != after.taints
 
     def pods_left(self, node: str, now: int) -> None:
         """Schedules a check of an unhealthy node that pods have left."""

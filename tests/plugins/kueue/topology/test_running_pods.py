@@ -16,6 +16,11 @@ SLICES = {
     "slices": [{"domainCount": 1, "podCounts": {"universal": 2}, "valuesPerLevel": [{"universal": "n1"}]}]
 }
 DOMAINS = {"domains": [{"values": ["n1"], "count": 2}]}
+REPLACEMENT = (
+    "TASFailedNodeReplacement",
+    "TASFailedNodeReplacementFailFast",
+    "TASReplaceNodeOnPodTermination",
+)
 TAS = {"kueue.x-k8s.io/podset-required-topology": "rack"}
 
 
@@ -78,17 +83,28 @@ def test_pods_of_a_workload_hold_their_domain_until_it_is_gone(assignment: Manif
     assert starts["both"] > 60
 
 
-@pytest.mark.parametrize(
-    "gone",
-    [
-        {"levels": [HOST], "domains": [{"values": ["n7"], "count": 2}]},
-        {"levels": ["host"], "domains": [{"values": ["n1"], "count": 2}]},
-    ],
-)
-def test_a_domain_that_is_not_there_any_more_holds_nothing(gone: Manifest) -> None:
-    """A node may have gone since the pods were admitted, or the topology may have got other levels."""
+def test_a_domain_of_other_levels_holds_nothing() -> None:
+    """The topology may have got other levels since the pods were admitted."""
+    gone = {"levels": ["host"], "domains": [{"values": ["n1"], "count": 2}]}
     jobs = Jobs().add("a", "q", pod_sets=gang(2, 4), at=1)
     assert "1 admit a" in Happened(world(held({"topologyAssignment": gone})), jobs).lines("admit")
+
+
+@pytest.mark.parametrize(
+    ("taken", "gates", "told"),
+    [
+        (1, "", ["0 mark default/w", "1 replace default/w", "1 bind default/w", "1 bind default/w"]),
+        (2, "", ["0 mark default/w", "1 evict default/w: NodeFailures"]),
+        (1, ",".join(f"{gate}=false" for gate in REPLACEMENT), []),
+    ],
+)
+def test_pods_on_a_node_that_is_not_there_get_another_node(taken: int, gates: str, told: list[str]) -> None:
+    """Kueue's node controller marks a node that it doesn't find. Without the gate, the pods wait for it."""
+    gone = {"levels": [HOST], "domains": [{"values": ["n7"], "count": 2}]}
+    jobs = Jobs().add("a", "q", pod_sets=gang(taken, 4))
+    happened = Happened(world(held({"topologyAssignment": gone})), jobs, until=20, featureGates=gates)
+    lines = happened.lines("mark", "replace", "evict", "bind")
+    assert [line for line in lines if " default/w" in line] == told
 
 
 @pytest.mark.parametrize(
