@@ -77,11 +77,15 @@ def read_frame(
     except MemoryError as error:
         reason = "needs more memory than there is: it is damaged, or too large for this machine"
         raise TraceError(str(path), [Fault("", reason)]) from error
+    except (TypeError, pa.ArrowNotImplementedError, pl.exceptions.PanicException) as error:
+        raise TraceError(
+            str(path),
+            [Fault("", f"has columns that cannot be read: {error}")],
+            hint="write the file without these columns, or with other types",
+        ) from error
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TraceError(str(path), [Fault("", f"is not a whole Parquet file: {reason}")]) from error
-    except (TypeError, pl.exceptions.PanicException) as error:
-        raise TraceError(str(path), [Fault("", f"has columns that cannot be read: {error}")]) from error
 
 
 def _opened(path: Path) -> pq.ParquetFile:

@@ -195,6 +195,14 @@ def test_times_of_any_zone_are_instants(
     assert capfd.readouterr().err == ""
 
 
+def test_a_column_of_128_bits_cannot_be_read(tmp_path: Path) -> None:
+    """The file is not damaged, but pyarrow reads none of its columns if it does not know one type."""
+    path = tmp_path / "wide.parquet"
+    pl.DataFrame({"n": pl.Series([1], dtype=pl.Int128)}).write_parquet(path)
+    with pytest.raises(TraceError, match="has columns that cannot be read: Integers with more than 64 bits"):
+        open_trace(path, PLUGINS)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse file names that are not UTF-8")
 def test_a_file_name_need_not_be_utf8(write_trace: Callable[..., Path]) -> None:
     """Linux allows any bytes in a file name, but pyarrow opens only names in UTF-8."""
