@@ -217,6 +217,7 @@ class LocalQueue(Value):
         stop_policy: the text `None`, `Hold` or `HoldAndDrain`.
         weight: the number by which its usage is divided if a ClusterQueue orders jobs by usage.
         consumed: the past usage in its status, by resource, in billionths of the resource's unit.
+        deleted: whether its deletion has begun, so that it is held whatever its own stop policy is.
     """
 
     name: str
@@ -225,6 +226,7 @@ class LocalQueue(Value):
     stop_policy: str = "None"
     weight: Fraction = field(default=Fraction(1), metadata=NEWER)
     consumed: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+    deleted: bool = field(default=False, metadata=NEWER)
 
 
 @fixed(slots=False)

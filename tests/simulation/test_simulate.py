@@ -135,14 +135,15 @@ def test_a_stopped_queue_is_waited_for() -> None:
     ]
 
 
-def test_a_queue_that_is_being_deleted_cannot_be_started_again() -> None:
-    """It has no stopPolicy that could be changed; Kueue's cache calls it terminating."""
+@pytest.mark.parametrize("name", ["ClusterQueue q", "LocalQueue d/q"])
+def test_a_queue_that_is_being_deleted_cannot_be_started_again(name: str) -> None:
+    """It has no stopPolicy that could be changed; Kueue's cache calls a ClusterQueue terminating."""
     items = dump()
-    (deleted,) = (each for each in items if each["kind"] == "ClusterQueue")
+    (deleted,) = (each for each in items if each["kind"] == name.split()[0])
     deleted["metadata"]["deletionTimestamp"] = ago(1)
     (found,) = asked(items, job(1))
     assert outcome(found) == ("waits", "checks")
-    assert found.why.endswith("ClusterQueue q is inactive: its deletion has begun")
+    assert found.why.endswith(f"{name} is inactive: its deletion has begun")
     assert found.changes == []
 
 

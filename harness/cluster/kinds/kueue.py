@@ -122,6 +122,7 @@ def read_local_queue(fields: Fields, draft: Draft) -> None:
         _stop_policy(fields),
         _weight(spec),
         _consumed(fields.child("status")),
+        _is_deleted(fields),
     )
     draft.local_queues.add((queue.namespace, queue.name), queue, fields)
 

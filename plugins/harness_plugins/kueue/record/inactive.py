@@ -12,6 +12,7 @@ def why_inactive(cluster: Cluster, queue: str, job: Job) -> str:
     local, spec = cluster.local_queues.get((job.namespace, job.queue)), cluster.cluster_queues.get(queue)
     if local is not None and local.stop_policy != "None":
         name = f"LocalQueue {job.namespace}/{job.queue}"
-        return f"{name} is inactive: its stopPolicy is {local.stop_policy}"
+        policy = f"its stopPolicy is {local.stop_policy}"
+        return f"{name} is inactive: {'its deletion has begun' if local.deleted else policy}"
     why = "it was deleted" if spec is None else inactive_reason(spec, cluster.flavors)
     return f"ClusterQueue {queue} is inactive: {why}" if why else ""
