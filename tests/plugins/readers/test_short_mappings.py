@@ -255,7 +255,7 @@ def test_a_table_without_a_header_is_told_how_to_read_it(read_text: Callable, fi
     with pytest.raises(TraceError) as caught:
         read_text(f"{first}\nv2,s1,300,7200,2\n", reader="csv")
     assert caught.value.hint is not None
-    assert "--set header=no" in caught.value.hint
+    assert "harness trace convert FILE OUT.parquet --reader csv --set header=no" in caught.value.hint
     with pytest.raises(TraceError) as caught:
         read_text("id,queue\n1,2\n", reader="csv")
     assert "header=no" not in (caught.value.hint or "")

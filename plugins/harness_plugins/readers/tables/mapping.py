@@ -51,8 +51,8 @@ _TEXTS = (
 _REQUIRED = ("job_id", "submit_time", "duration", "queue")
 HINT = "docs/tables.md describes the language; harness trace convert --map pm100 uses a built-in mapping"
 NO_HEADER = (
-    "if the first line is a record, use --set header=no, and map columns by number, as in "
-    '--set map="job_id=1, queue=2"'
+    "if the first line is a record, map columns by number: harness trace convert FILE OUT.parquet "
+    '--reader csv --set header=no --set map="job_id=1, queue=2, …"'
 )
 _MARKS = {";": "';'", "\t": "tab", "|": "'|'", ",": "comma"}
 """Characters that often separate columns, as values of the option `delimiter`."""
