@@ -50,3 +50,19 @@ def test_the_victims_of_a_pods_own_preemption_come_first(
     assert ": it preempts job victim" in harness.explain(run, "first", at="65s").text()
     instant = harness.explain(run, at="65s").text()
     assert "first since 0d 00:01:00 (5s): at 0d 00:01:00 it preempts job victim (Preemption" in instant
+
+
+def test_a_reason_of_kube_scheduler_is_not_a_sentence_of_its_own(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Its text ends with a full stop, although the explanation goes on."""
+    trace = write_trace(
+        {"job_id": "first", "request.cpu": 2000, "duration": 60},
+        {"job_id": "meek", "request.cpu": 2000, "priority": 9, "priority_class": "meek", "submit_time": 1},
+    )
+    meek = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: meek}, value: 9"
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(f"{NODE}---\n{meek}, preemptionPolicy: Never}}\n")
+    run = harness.replay(trace, cluster=cluster, output=tmp_path / "results", plugin="default-preemption")
+    told = "preemption: not eligible due to preemptionPolicy=Never; most cpu is held by"
+    assert told in harness.explain(run, "meek").text()

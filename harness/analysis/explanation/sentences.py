@@ -89,7 +89,7 @@ class Sentences:
         if figures.nodes:
             parts.append(self._nodes_say(figures))
         if figures.preemption:
-            parts.append(f"preemption: {figures.preemption}{self._governed(figures)}")
+            parts.append(f"preemption: {figures.preemption.rstrip('.')}{self._governed(figures)}")
         if figures.candidate:
             parts.append(self._forbidden(figures))
         if figures.not_freed:
