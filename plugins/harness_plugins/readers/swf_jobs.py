@@ -189,8 +189,8 @@ def _machine(
         why = (
             f"the header gives {counted(nodes, 'node')} but no MaxProcs, and a job has {largest:,} processors"
         )
-        option = "machines" if "node_spec" in jobs.columns else "processors_per_node"
-        return 0, (f"the size of the machine is unknown: {why}; set {option}",)
+        option = "machines=FILE" if "node_spec" in jobs.columns else "processors_per_node=N"
+        return 0, (f"the size of the machine is unknown: {why}; convert the log with --set {option}",)
     return nodes * (per_node or 1), ()
 
 

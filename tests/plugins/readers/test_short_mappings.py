@@ -267,7 +267,11 @@ def test_another_delimiter_is_told_with_its_option(read_text: Callable, mark: st
     with pytest.raises(TraceError) as caught:
         read_text(text, reader="csv")
     assert caught.value.hint is not None
-    assert caught.value.hint.endswith(f"use --set delimiter={option}")
+    assert caught.value.hint.endswith(f"--reader csv --set delimiter={option}")
+    with pytest.raises(TraceError) as caught:
+        read_text(f"a{mark}q{mark}0\n", reader="csv", header="no", map="job_id=1, queue=2")
+    assert caught.value.hint is not None
+    assert "--set delimiter=';'" in caught.value.hint
 
 
 def test_a_time_without_its_unit_is_told_about_units(read_text: Callable) -> None:

@@ -117,8 +117,9 @@ def test_nodes_say_how_large_a_machine_is_where_processors_do_not(
     """A node has one processor, unless the user says how many."""
     opened = read(tmp_path, log({}, header=header), processors_per_node=per_node)
     assert opened.metadata.get("harness.capacity.cpu") == (None if cpu is None else str(cpu))
-    why = "the header gives 3 nodes but no MaxProcs, and a job has 4 processors; set processors_per_node"
-    assert (f"the size of the machine is unknown: {why}" in opened.notes) == (
+    why = "the header gives 3 nodes but no MaxProcs, and a job has 4 processors"
+    remedy = "convert the log with --set processors_per_node=N"
+    assert (f"the size of the machine is unknown: {why}; {remedy}" in opened.notes) == (
         ": 3" in header and not per_node
     )
 

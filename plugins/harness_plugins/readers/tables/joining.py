@@ -17,7 +17,7 @@ from harness.base.errors import Fault, TraceError
 from harness.base.options import did_you_mean
 from harness.readers.counts import first_of
 from harness_plugins.readers.tables.files import parts_of
-from harness_plugins.readers.tables.mapping import TableMapping
+from harness_plugins.readers.tables.mapping import ONE_COLUMN, TableMapping
 from harness_plugins.readers.tables.times import Clock
 from harness_plugins.readers.tables.values import ROW, WIDE, Columns
 
@@ -84,7 +84,8 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
     known = list(dict.fromkeys(names))
     missing = [name for name in mapping.wanted if name not in known]
     if missing:
-        raise TraceError(str(root), [Fault(f"column {name}", _missing(name, known)) for name in missing])
+        faults = [Fault(f"column {name}", _missing(name, known)) for name in missing]
+        raise TraceError(str(root), faults, hint=ONE_COLUMN if len(known) == 1 and mapping.short else None)
     wanted = mapping.of_table(known, root).wanted
     joined = _joined(root, frames, parts, wanted)
     called = {name: f"c{place}" for place, name in enumerate(wanted)}

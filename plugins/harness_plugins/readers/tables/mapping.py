@@ -50,10 +50,12 @@ _TEXTS = (
 )
 _REQUIRED = ("job_id", "submit_time", "duration", "queue")
 HINT = "docs/tables.md describes the language; harness trace convert --map pm100 uses a built-in mapping"
+_CONVERT = "harness trace convert FILE OUT.parquet --reader csv"
 NO_HEADER = (
-    "if the first line is a record, map columns by number: harness trace convert FILE OUT.parquet "
-    '--reader csv --set header=no --set map="job_id=1, queue=2, …"'
+    f"if the first line is a record, map columns by number: {_CONVERT} --set header=no "
+    '--set map="job_id=1, queue=2, …"'
 )
+ONE_COLUMN = "the table has a single column; if a character separates its cells, name it: --set delimiter=';'"
 _MARKS = {";": "';'", "\t": "tab", "|": "'|'", ",": "comma"}
 """Characters that often separate columns, as values of the option `delimiter`."""
 _DELIMITERS = {"comma": ",", "tab": "\t"}
@@ -125,7 +127,7 @@ class TableMapping:
         """Returns a hint for a table that lacks columns, which is often a wrong delimiter or no header."""
         other = next((mark for mark in _MARKS if len(has) == 1 and mark in has[0]), None)
         if other is not None:
-            return f"if the columns are separated by {other!r}, use --set delimiter={_MARKS[other]}"
+            return f"if {other!r} separates the columns: {_CONVERT} --set delimiter={_MARKS[other]}"
         numbers = self.header and any(map(is_number, has))
         return NO_HEADER if numbers else HINT
 
