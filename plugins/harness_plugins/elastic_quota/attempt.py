@@ -216,9 +216,7 @@ class Attempts:
             return None
         if self._default is not None and None in reclaims:
             return DefaultSearch(self._default)
-        return QuotaSearch(
-            self._scheduling, self._budgets, self._usage, self._rules, reclaims, self._dry_runs
-        )
+        return QuotaSearch(self._scheduling, self._budgets, self._rules, reclaims, self._dry_runs)
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
         if search is None:

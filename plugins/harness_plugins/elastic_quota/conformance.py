@@ -39,11 +39,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     usage = _usage(asked.cluster, tree, asked.running)
     others = Nominated(usage, asked.scheduling.cache).besides([asked.pod])
     request = quota_request(asked.pod, usage, others)
-    return {
-        "used": _used(usage),
-        **_pre_filter(request),
-        **_outcome(request, asked, usage, CapacityRules(usage)),
-    }
+    return {"used": _used(usage), **_pre_filter(request), **_outcome(request, asked, CapacityRules(usage))}
 
 
 def runtime(case: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +63,7 @@ def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
     usage.ask(asked.pod)
     request = quota_request(asked.pod, usage, None)
     limit = {} if request.quota is None else tree.runtime(request.quota)
-    said = _outcome(request, asked, usage, KoordinatorRules(usage))
+    said = _outcome(request, asked, KoordinatorRules(usage))
     said.pop("deleted", None)
     if said["outcome"] != "Fits":
         said["rejected"] = {name: {"code": each["code"]} for name, each in said.get("rejected", {}).items()}
@@ -109,7 +105,7 @@ def _pre_filter(request: QuotaRequest) -> dict[str, str]:
     return {"preFilter": Code.UNSCHEDULABLE.value, "preFilterReason": _REASONS[request.excess.bound]}
 
 
-def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: Rules) -> dict[str, Any]:
+def _outcome(request: QuotaRequest, asked: Question, rules: Rules) -> dict[str, Any]:
     scheduling = asked.scheduling
     pod, cache = request.pod, scheduling.cache
     state, nodes = scheduling.pre_filter(pod), scheduling.shape_nodes(pod.template.shape)
@@ -124,7 +120,7 @@ def _outcome(request: QuotaRequest, asked: Question, usage: QuotaUsage, rules: R
         diagnosis = found
     failure = Failure(request, state, cache, diagnosis)
     reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota, request.own)}
-    search = QuotaSearch(scheduling, asked.budgets, usage, rules, reclaims)
+    search = QuotaSearch(scheduling, asked.budgets, rules, reclaims)
     why = search.why_not(failure)
     if why is not None:
         return {"outcome": "NotEligible", "reason": why}

@@ -6,7 +6,7 @@ dry run follows kube-scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from harness.models.elastic.quota import Amounts, Quota
@@ -14,7 +14,6 @@ from harness.models.elastic.tree import Excesses
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
-from harness.models.kube.preemption.victims import EligiblePods
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
@@ -28,18 +27,6 @@ def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
     """Returns the status for a node without possible victims, with the message of scheduler-plugins."""
     said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
     return Status(Code.UNRESOLVABLE, "", (said,))
-
-
-class Claim(NamedTuple):
-    """The potential victims of a pod in one search. The state does not change during the search.
-
-    Attributes:
-        where: the positions of the nodes that may have potential victims.
-        eligible_pods: returns the potential victims on a node.
-    """
-
-    where: Collection[int]
-    eligible_pods: EligiblePods
 
 
 class Exceeded(NamedTuple):

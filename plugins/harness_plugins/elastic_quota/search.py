@@ -16,17 +16,17 @@ from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import (
+    NEVER_PREEMPTS,
     Found,
     Preemption,
     deciding_criterion,
     pick_one_node_for_preemption,
 )
-from harness.models.kube.preemption.victims import Candidate, select_victims_on_node
+from harness.models.kube.preemption.victims import Candidate, EligiblePods, select_victims_on_node
 from harness.models.kube.scheduler import PREEMPTED, detail_of
-from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, Claim, Exceeded, QuotaBound, no_victims
+from harness_plugins.elastic_quota.dry_run import NO_VICTIMS, Exceeded, QuotaBound, no_victims
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.quota_detail import quota_detail
-from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 
 RECLAIM = "QuotaReclaim"
@@ -34,6 +34,10 @@ RECLAIM = "QuotaReclaim"
 
 WITHIN_QUOTA = "QuotaPriority"
 """The reason for the preemption of a less important pod of the same quota."""
+
+NO_QUOTA = "a pod without a quota cannot preempt"
+NOBODY_BORROWS = "no other quota uses more than its min"
+FIRM_PODS = "with it, pods that must not be preempted would exceed their quota's min"
 
 FROM_EVERYONE = 1 << 62
 """A value above every priority. With this value, the freed resources are reserved against all pods."""
@@ -43,12 +47,13 @@ class Tries(NamedTuple):
     """The input that all dry runs of one search share.
 
     Attributes:
+        eligible_pods: finds the potential victims on a node.
         exceeded: the exceeded limits that count.
         reclaims: whether the pod, with its gang, claims the guarantee of its quota.
     """
 
     failure: Failure
-    claim: Claim
+    eligible_pods: EligiblePods
     exceeded: Exceeded
     nodes: ShapeNodes
     reclaims: bool
@@ -88,7 +93,6 @@ class QuotaSearch:
         self,
         scheduling: Scheduling,
         budgets: Budgets,
-        usage: QuotaUsage,
         rules: Rules,
         reclaims: Mapping[Quota | None, bool],
         dry_runs: DryRuns = on_each,
@@ -96,20 +100,34 @@ class QuotaSearch:
         self._scheduling = scheduling
         self._cache = scheduling.cache
         self._budgets = budgets
-        self._usage = usage
+        self._usage = rules.usage
         self._rules = rules
         self._reclaims = reclaims
         self._dry_runs = dry_runs
 
     def why_not(self, failure: Failure) -> str | None:
-        """Returns the reason why a pod cannot preempt now, or None if it can."""
-        request = failure.request
-        return self._rules.why_not_eligible(request, failure.expected, reclaims=self._reclaims[request.quota])
+        """Returns the reason why a pod cannot preempt now, or None if it can.
+
+        The pod may never preempt, or it waits for pods to terminate.
+        """
+        request, expected = failure.request, failure.expected
+        if not request.pod.preempts:
+            return NEVER_PREEMPTS
+        if expected is None:
+            return None
+        return self._rules.why_waiting(request, expected, reclaims=self._reclaims[request.quota])
 
     def why_never(self, failure: Failure) -> str | None:
         """Returns the reason why preemption cannot help a pod, or None if only a dry run can tell."""
-        request = failure.request
-        return self._rules.why_never(request, reclaims=self._reclaims[request.quota])
+        request, rules, usage = failure.request, self._rules, self._usage
+        quota, reclaims = request.quota, self._reclaims[request.quota]
+        if not rules.losing(quota, reclaims=reclaims):
+            return NO_QUOTA if quota is None else NOBODY_BORROWS
+        if not (reclaims or usage.has_lower(quota, request.pod.priority)):
+            return rules.not_lower
+        if rules.keeps_firm and quota is not None and usage.of(request.pod).firm:
+            return FIRM_PODS if usage.tree.over_firm(quota, request.own) is not None else None
+        return None
 
     def candidates(self, failure: Failure, failures: Collection[Failure], *, explain: bool = False) -> Found:
         """Performs dry runs on the nodes that may have a victim, and returns the candidates.
@@ -129,10 +147,12 @@ class QuotaSearch:
         if alone and not rules.examines_all:
             pool = [each for each in pool if not nodes[each].unschedulable]
         with self._usage.tree.departed() if rules.looks_ahead else nullcontext():
-            claim = rules.claim(request, reclaims=reclaims)
+            losing = rules.losing(request.quota, reclaims=reclaims)
+            where = set().union(*map(self._usage.nodes_of, losing))
+            eligible_pods = rules.eligible_pods(request.quota, reclaims=reclaims)
             shape_nodes = self._scheduling.shape_nodes(request.pod.template.shape)
-            tries = Tries(failure, claim, rules.exceeded(request), shape_nodes, reclaims)
-            there = [nodes[each] for each in pool if each in claim.where]
+            tries = Tries(failure, eligible_pods, rules.exceeded(request), shape_nodes, reclaims)
+            there = [nodes[each] for each in pool if each in where]
             answers = self._dry_runs(tries, there, self._dry_run)
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
@@ -154,14 +174,14 @@ class QuotaSearch:
         pod = failure.request.pod
         fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None:
-            return fixed if tries.claim.eligible_pods(node, pod) else NOBODY_ELIGIBLE
+            return fixed if tries.eligible_pods(node, pod) else NOBODY_ELIGIBLE
         return select_victims_on_node(
             pod,
             node,
             failure.state,
             self._budgets,
             self._cache.names,
-            tries.claim.eligible_pods,
+            tries.eligible_pods,
             gone=[each for each in node.pods if each.terminating] if rules.looks_ahead else (),
             bound=QuotaBound(exceeded, self._usage, twice=rules.counts_twice) if any(exceeded) else None,
             sorts=rules.sorts_victims,

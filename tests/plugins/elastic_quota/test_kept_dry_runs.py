@@ -119,7 +119,9 @@ def asked(happened: Happened, pod: PodInfo, *, reclaims: bool = False) -> Tries:
     excesses = request.excesses(scheduler.usage.tree)
     return Tries(
         Failure(request, state, scheduler.cache, None),
-        AckRules(scheduler.usage, scheduler.budgets, Protection()).claim(request, reclaims=reclaims),
+        AckRules(scheduler.usage, scheduler.budgets, Protection()).eligible_pods(
+            request.quota, reclaims=reclaims
+        ),
         Exceeded(excesses, excesses),
         scheduler.scheduling.shape_nodes(pod.template.shape),
         reclaims,
@@ -241,9 +243,7 @@ def test_room_that_is_kept_from_everyone_from_now_on_changes_a_node() -> None:
     (first,) = there.nominated
     usage, budgets = scheduler.usage, Budgets((), live=True)
     reclaims = {usage.quota_of(first): True}
-    search = QuotaSearch(
-        scheduler.scheduling, budgets, usage, AckRules(usage, budgets, Protection()), reclaims
-    )
+    search = QuotaSearch(scheduler.scheduling, budgets, AckRules(usage, budgets, Protection()), reclaims)
     before = there.generation
     assert first.keeps == 1
     list(scheduler._preempt(first, Planned({first: there}, [], search, frozenset()), frozenset()))

@@ -27,13 +27,7 @@ from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Shape, Verdicts
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
-from harness_plugins.elastic_quota.quota_request import (
-    NOTHING_TAKEN,
-    Nominated,
-    QuotaRequest,
-    Taken,
-    with_amounts,
-)
+from harness_plugins.elastic_quota.quota_request import NOTHING_TAKEN, Nominated, Taken, with_amounts
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 
@@ -137,8 +131,7 @@ class QuotaVerdicts:
         if self._claims is None:
             rules, quota = self._rules, self._quota
             self._claims = rules.reclaims(quota, self._taken.in_quota, self._nothing)
-            request = QuotaRequest(self._pod, quota)
-            self._in_vain = self._claims and rules.why_never(request, reclaims=True) is not None
+            self._in_vain = self._claims and not rules.losing(quota, reclaims=True)
         return self._claims and not (self._in_vain and each is None)
 
     def _may_fit(self, least: Sequence[int], seen: int) -> bool:
