@@ -31,8 +31,8 @@ from harness.models.kube.scheduler import Scheduler as KubeScheduler
 from harness.trace.calibration import Calibration
 from harness.trace.priorities import PriorityShare
 from harness.trace.window import Window
-from harness_plugins.elastic_quota import scheduler
 from harness_plugins.elastic_quota.search import on_each
+from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
 from harness_plugins.elastic_quota.shortcuts.verdicts import KeptRefusals
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.shortcuts import no_targets, shortcuts
@@ -176,7 +176,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
 
 OF_QUOTAS: dict[str, Callable[[], None]] = {
     _EVERYTHING: lambda: None,
-    "KeptDryRuns": lambda: setattr(scheduler, "KeptDryRuns", lambda *args: on_each),
+    "KeptDryRuns": lambda: setattr(KeptDryRuns, "__call__", lambda self, *asked: on_each(*asked)),
     "KeptRefusals": lambda: _answers(KeptRefusals, None, "of"),
 }
 

@@ -67,6 +67,7 @@ class Scheduler:
         gangs: makes pods wait for other pods of their gang. If it is None, each pod is placed individually.
 
     Attributes:
+        preemption: default preemption, or None if it is disabled.
         queue: the pending pods.
         advance: advances to a time. The timers of the queue run before everything else at that time.
         nodes: handles added, removed and changed nodes.
@@ -79,7 +80,7 @@ class Scheduler:
         self.budgets = Budgets(cluster.disruption_budgets, live=True)
         self.templates = Templates(self.cache.resources, self.budgets.covering)
         self.scheduling = scheduling_of(self.cache, self.templates, configuration)
-        self._preemption = (
+        self.preemption = (
             None if configuration.disable_preemption else Preemption(self.cache, self.budgets, configuration)
         )
         self.queue = SchedulingQueue(Hints(self.cache.labels_of))
@@ -91,7 +92,7 @@ class Scheduler:
         self._woken = -1
         self._running: list[tuple[PodInfo, NodeInfo]] = []
         self.nodes = ChangingNodes(
-            cluster, self.cache, self.templates, self.scheduling, self._preemption, self.queue
+            cluster, self.cache, self.templates, self.scheduling, self.preemption, self.queue
         )
 
     @property
@@ -364,7 +365,7 @@ class Scheduler:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _post_filter(self, pod: PodInfo, diagnosis: Diagnosis) -> Iterator[Decision]:
-        preemption, rejecting = self._preemption, diagnosis.rejecting
+        preemption, rejecting = self.preemption, diagnosis.rejecting
         why_not = DISABLED
         if preemption is not None:
             why_not = preemption.pod_eligible_to_preempt_others(pod, diagnosis) or ""
@@ -398,7 +399,7 @@ class Scheduler:
         others_count = nodes.shape.ports or diagnosis.state is not NOTHING
         if others_count or (statuses and nodes.rules.named is not None):
             return None
-        above = pod.priority if self._preemption is not None and pod.preempts else None
+        above = pod.priority if self.preemption is not None and pod.preempts else None
         most_room = self._most_room.get((nodes.rules, above))
         if most_room is None:
             most_room = self._most_room[nodes.rules, above] = MostRoom(cache, nodes.rules, above)

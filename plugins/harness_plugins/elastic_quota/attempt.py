@@ -5,7 +5,7 @@ An attempt has no lasting effect. Afterwards, the cache, quotas and budgets are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -18,10 +18,9 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, QuotaRequest, quota_request
-from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.quota_request import QuotaRequest, nominated_besides, quota_request
 from harness_plugins.elastic_quota.rules import Rules
-from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, Step, on_each
+from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, Step
 from harness_plugins.elastic_quota.tentative import TentativePlacement
 
 TOO_FEW = "its group has fewer pods than must be placed together"
@@ -59,45 +58,36 @@ class Attempts:
     """Tries to place pods and gangs.
 
     Args:
-        default: the preemption for pods without a quota. If it is None, the rules also apply to these pods.
-        dry_runs: a function that creates another function, which performs the dry runs of the rules.
+        preemption: default preemption, or None if no pod is preempted.
+        falls_back: whether pods without a quota use default preemption. If not, the rules apply to them, too.
+        dry_runs: performs the dry runs of the rules.
     """
 
     def __init__(
         self,
         scheduling: Scheduling,
         budgets: Budgets,
-        usage: QuotaUsage,
-        nominated: Nominated,
         rules: Rules,
-        default: Preemption | None,
+        preemption: Preemption | None,
         *,
-        preempts: bool,
-        dry_runs: Callable[[], DryRuns] = lambda: on_each,
+        falls_back: bool,
+        dry_runs: DryRuns,
     ) -> None:
         self._scheduling = scheduling
         self._cache = scheduling.cache
         self._budgets = budgets
-        self._usage = usage
-        self._nominated = nominated
+        self._usage = rules.usage
         self._rules = rules
-        self._default = default
-        self._preempts = preempts
-        self._new_dry_runs = dry_runs
-        self._dry_runs = dry_runs()
-
-    def renew(self) -> None:
-        """Drops all results that depend on nodes, because the nodes or their order have changed."""
-        self._dry_runs = self._new_dry_runs()
-        if self._default is not None:
-            self._default.renew()
+        self._preemption = preemption
+        self._falls_back = falls_back
+        self._dry_runs = dry_runs
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Tries to place one pod."""
-        request = quota_request(pod, self._usage, self._nominated.besides([pod]))
-        found = self._find_node(request)
+        found = self._find_node(pod, self._besides([pod]))
         if isinstance(found, NodeInfo):
             return Placed({pod: found})
+        request = found.request
         quota = request.quota
         search = self._search({quota: self._rules.reclaims(quota, request.in_quota, request.own)})
         refusal = self._refused(search, found)
@@ -124,10 +114,10 @@ class Attempts:
         return outcome
 
     def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
+        others = self._besides(pods)
         if least > len(pods):
-            request = quota_request(pods[0], self._usage, self._nominated.besides(pods))
+            request = quota_request(pods[0], self._usage, others)
             return _refusal(self._failure(request._replace(excess=None)), TOO_FEW)
-        others = self._nominated.besides(pods)
         if least < len(pods):
             fitting = self._fitting(pods, others)
             if fitting and len(fitting) >= least:
@@ -148,7 +138,7 @@ class Attempts:
         failures: dict[PodInfo, Failure] = {}
         try:
             for pod in pods:
-                found = self._find_node(quota_request(pod, self._usage, others))
+                found = self._find_node(pod, others)
                 if isinstance(found, NodeInfo):
                     tentative.place(pod, found)
                     continue
@@ -164,10 +154,14 @@ class Attempts:
             else Placed(tentative.placed)
         )
 
-    def _find_node(self, request: QuotaRequest) -> NodeInfo | Failure:
+    def _besides(self, mates: Sequence[PodInfo]) -> Sequence[PodInfo]:
+        return nominated_besides(mates, self._usage, self._cache)
+
+    def _find_node(self, pod: PodInfo, others: Sequence[PodInfo]) -> NodeInfo | Failure:
+        request = quota_request(pod, self._usage, others)
         if request.excess is not None:
             return self._failure(request)
-        found = self._scheduling.schedule(request.pod)
+        found = self._scheduling.schedule(pod)
         if isinstance(found, Diagnosis):
             return Failure(request, found.state, self._cache, found)
         return found
@@ -175,12 +169,12 @@ class Attempts:
     def _failure(self, request: QuotaRequest) -> Failure:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None)
 
-    def _fitting(self, pods: Sequence[PodInfo], others: Others | None) -> Mapping[PodInfo, NodeInfo]:
+    def _fitting(self, pods: Sequence[PodInfo], others: Sequence[PodInfo]) -> Mapping[PodInfo, NodeInfo]:
         """Returns the pods that get a node without preemption, each as if the earlier pods were placed."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
             for pod in pods:
-                found = self._find_node(quota_request(pod, self._usage, others))
+                found = self._find_node(pod, others)
                 if isinstance(found, NodeInfo):
                     tentative.place(pod, found)
         finally:
@@ -189,7 +183,7 @@ class Attempts:
 
     # --- gangs --------------------------------------------------------------------------------------------
 
-    def _wholes(self, pods: Sequence[PodInfo], others: Others | None) -> dict[Quota | None, QuotaRequest]:
+    def _wholes(self, pods: Sequence[PodInfo], others: Sequence[PodInfo]) -> dict[Quota | None, QuotaRequest]:
         """Returns the request of all pods to each quota. Its `excess` is that of the first pod alone."""
         mates: dict[Quota | None, list[PodInfo]] = {}
         for pod in pods:
@@ -201,7 +195,7 @@ class Attempts:
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
         """Returns True if the quotas admit all of these pods now, in addition to nominated pods."""
-        wholes = self._wholes(pods, self._nominated.besides(pods))
+        wholes = self._wholes(pods, self._besides(pods))
         return all(whole.excess is None and self._over(whole) is None for whole in wholes.values())
 
     def _over(self, request: QuotaRequest) -> Excess | None:
@@ -212,10 +206,10 @@ class Attempts:
     # --- preemption ---------------------------------------------------------------------------------------
 
     def _search(self, reclaims: Mapping[Quota | None, bool]) -> Search | None:
-        if not self._preempts:
+        if self._preemption is None:
             return None
-        if self._default is not None and None in reclaims:
-            return DefaultSearch(self._default)
+        if self._falls_back and None in reclaims:
+            return DefaultSearch(self._preemption)
         return QuotaSearch(self._scheduling, self._budgets, self._rules, reclaims, self._dry_runs)
 
     def _refused(self, search: Search | None, failure: Failure) -> QuotaRefusal | None:
@@ -239,7 +233,7 @@ class Attempts:
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         steps: list[Step] = []
-        others = self._nominated.besides(pods) if len(pods) > 1 else None
+        others = self._besides(pods) if len(pods) > 1 else ()
         try:
             for pod, node in placed.items():
                 tentative.place(pod, node)
@@ -248,7 +242,7 @@ class Attempts:
                 if tentative.placed:
                     # The resources that were freed for earlier pods may be enough. If not, the search for
                     # victims is repeated.
-                    again = self._find_node(quota_request(pod, self._usage, others))
+                    again = self._find_node(pod, others)
                     if isinstance(again, NodeInfo):
                         tentative.place(pod, again)
                         continue

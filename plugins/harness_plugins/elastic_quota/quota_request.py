@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, final
+from typing import NamedTuple
 
 from harness.models.cluster import frozen
 from harness.models.elastic.quota import Amounts, Quota
@@ -87,142 +87,60 @@ class Taken(NamedTuple):
     in_all: Amounts
     shared: Mapping[Quota, Amounts]
 
+    def with_own(self, own: Amounts) -> Taken:
+        """Returns these requests plus those of the pod itself, whose resources come first."""
+        return Taken(sum_of(own, self.in_quota), sum_of(own, self.in_all), self.shared)
 
-NOTHING_TAKEN = Taken(_NONE, _NONE, _NOTHING)
+
+_NOTHING_TAKEN = Taken(_NONE, _NONE, _NOTHING)
 
 
-@final
-class Others:
-    """The pods that are nominated to nodes. Nominations do not change during an attempt.
+def nominated_besides(mates: Sequence[PodInfo], usage: QuotaUsage, cache: Cache) -> Sequence[PodInfo]:
+    """Returns the nominated pods that count in an attempt. Nominations do not change during an attempt.
 
-    Args:
-        pods: the priority, quota and requests of each pod.
-        cache: the nodes. While no node changes, the usage stays the same, so the totals remain valid.
+    The pods of the attempt are left out, because they are charged when they are placed.
     """
+    if not (cache.expecting and usage.tree.counts_nominated):
+        return ()
+    apart = frozenset(mates)
+    return [pod for node in cache.expecting for pod in node.nominated if pod not in apart]
 
-    __slots__ = ("_at", "_cache", "_pods", "_taken")
 
-    def __init__(self, pods: Mapping[PodInfo, tuple[int, Quota, Amounts]], cache: Cache) -> None:
-        self._pods = pods
-        self._cache = cache
-        self._at = cache.version
-        self._taken: dict[tuple[Quota, int], Taken] = {}
-
-    def with_pod(self, pod: PodInfo, quota: Quota, own: Amounts) -> Taken:
-        """Returns the requests of a pod plus those of the nominated pods. See `QuotaRequest`.
-
-        If the pod itself is nominated, it counts once.
-        """
-        taken = self.beside(quota, pod.priority)
-        if pod not in self._pods:
-            return with_amounts(own, taken)
-        in_quota, in_all, shared = taken
-        return Taken(_named_first(own, in_quota), _named_first(own, in_all), shared)
-
-    def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns the requests of nominated pods to add for a pod with this quota and priority."""
-        if self._at != self._cache.version:
-            self._at = self._cache.version
-            self._taken.clear()
-        taken = self._taken.get((quota, priority))
-        if taken is None:
-            taken = self._taken[quota, priority] = self._sum(quota, priority)
-        return taken
-
-    def _sum(self, quota: Quota, at_least: int) -> Taken:
-        in_quota: dict[str, int] = {}
-        in_all: dict[str, int] = {}
-        shared: dict[Quota, dict[str, int]] = {}
-        for priority, theirs, amounts in self._pods.values():
-            if theirs is quota:
-                if priority >= at_least:
-                    add_to(in_quota, amounts)
-                    add_to(in_all, amounts)
-            elif theirs.borrows() is None:
+def taken_by(pods: Sequence[PodInfo], quota: Quota, at_least: int, usage: QuotaUsage) -> Taken:
+    """Returns the requests of nominated pods that count for a pod with this quota and priority."""
+    if not pods:
+        return _NOTHING_TAKEN
+    in_quota: dict[str, int] = {}
+    in_all: dict[str, int] = {}
+    shared: dict[Quota, dict[str, int]] = {}
+    for pod in pods:
+        theirs, amounts, _ = usage.of(pod)
+        if theirs is quota:
+            if pod.priority >= at_least:
+                add_to(in_quota, amounts)
                 add_to(in_all, amounts)
-                for above in quota.line[1:]:
-                    if above in theirs.line:
-                        add_to(shared.setdefault(above, {}), amounts)
-        return Taken(in_quota, in_all, shared)
+        elif theirs is not None and theirs.borrows() is None:
+            add_to(in_all, amounts)
+            for above in quota.line[1:]:
+                if above in theirs.line:
+                    add_to(shared.setdefault(above, {}), amounts)
+    return Taken(in_quota, in_all, shared)
 
 
-@final
-class Nominated:
-    """For each attempt, finds the nominated pods that are not part of the attempt."""
-
-    def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
-        self._usage = usage
-        self._cache = cache
-        self._counts = usage.tree.counts_nominated
-        self._all: Others | None = None
-        self._at = -1
-
-    def renew(self) -> None:
-        """Drops the requests of nominated pods, because quotas have changed."""
-        self._at = -1
-
-    def besides(self, mates: Sequence[PodInfo]) -> Others | None:
-        """Returns the nominated pods with a quota, or None if there are none.
-
-        Args:
-            mates: the pods of the attempt. If these are the pods of a gang, their nominations are left out,
-                because these pods are charged when they are placed. For a single pod, see `Others.with_pod`.
-        """
-        cache = self._cache
-        if not (cache.expecting and self._counts):
-            return None
-        if len(mates) > 1 and any(mate.nominated for mate in mates):
-            return self._but_for(mates)
-        if self._at != cache.version:  # every nomination change also changes the version
-            self._all, self._at = self._but_for(()), cache.version
-        return self._all
-
-    def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns what nominated pods add to the request of a pod that is not nominated itself."""
-        others = self.besides(())
-        return NOTHING_TAKEN if others is None else others.beside(quota, priority)
-
-    def _but_for(self, mates: Sequence[PodInfo]) -> Others | None:
-        apart = frozenset(mates)
-        others: dict[PodInfo, tuple[int, Quota, Amounts]] = {}
-        for node in self._cache.expecting:
-            for other in node.nominated:
-                if other not in apart:
-                    quota, amounts, _ = self._usage.of(other)
-                    if quota is not None:
-                        others[other] = other.priority, quota, amounts
-        return Others(others, self._cache) if others else None
-
-
-def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others | None) -> QuotaRequest:
+def quota_request(pod: PodInfo, usage: QuotaUsage, others: Sequence[PodInfo]) -> QuotaRequest:
     """Returns the request of a pod.
 
     Args:
         pod: the pod, which must not be bound.
         usage: the quotas.
-        others: the nominated pods (see `Nominated.besides`), or None if there are none.
+        others: the nominated pods. See `nominated_besides`.
     """
     quota, own, firm = usage.of(pod)
     if quota is None:
         return QuotaRequest(pod, None)
-    in_quota, in_all, shared = own, own, _NOTHING
-    if others is not None:
-        in_quota, in_all, shared = others.with_pod(pod, quota, own)
+    in_quota, in_all, shared = taken_by(others, quota, pod.priority, usage).with_own(own)
     tree = usage.tree
     excess = tree.refusing(quota, in_quota, shared, in_all)
     if excess is None and firm:
         excess = tree.over_firm(quota, own)
     return QuotaRequest(pod, quota, own, in_quota, in_all, shared, excess)
-
-
-def with_amounts(amounts: Amounts, taken: Taken) -> Taken:
-    """Returns the requests of nominated pods plus other requests in the same quota."""
-    in_quota, in_all, shared = taken
-    return Taken(sum_of(amounts, in_quota), sum_of(amounts, in_all), shared)
-
-
-def _named_first(names: Amounts, amounts: Amounts) -> Amounts:
-    """Returns the amounts with the resources in `names` first, because limits are checked in this order."""
-    found = {name: amounts[name] for name in names}
-    found.update(amounts)
-    return found

@@ -7,7 +7,6 @@ quotas are checked first, the pods of a gang are placed together, and other pods
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, final
 
 from harness import Bind, Cluster, Decision, Job, Nominate, Preempt, Wake
@@ -19,7 +18,6 @@ from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Refusal, Template
 from harness.models.kube.policy import NODE
 from harness.models.kube.preemption.budgets import Budgets
-from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.scheduler import Scheduler
 from harness.models.told import NOTHING_TOLD, Told
 from harness.policy import LOST_WITH_NODE, Change, Edit, Standing
@@ -28,13 +26,12 @@ from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import PLUGIN, Failure, QuotaRefusal
 from harness_plugins.elastic_quota.options import ELASTIC_QUOTA
-from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import on_each
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
-from harness_plugins.elastic_quota.shortcuts.verdicts import KeptRefusals, World
+from harness_plugins.elastic_quota.shortcuts.verdicts import KeptRefusals
 
 _LOCAL_QUEUE = "LocalQueue"
 
@@ -87,21 +84,18 @@ class QuotaScheduler:
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
-        self._nominated = Nominated(usage, kube.cache)
-        self._rules = rules(usage, kube.budgets)
-        kept = shortcuts and isinstance(self._rules, AckRules)  # others depend on more than can be compared
+        asked = rules(usage, kube.budgets)
+        kept = shortcuts and isinstance(asked, AckRules)  # others depend on more than can be compared
+        self._dry_runs = KeptDryRuns(usage, kube.cache) if kept else None
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
-            usage,
-            self._nominated,
-            self._rules,
-            Preemption(kube.cache, kube.budgets, configuration) if falls_back else None,
-            preempts=not configuration.disable_preemption,
-            dry_runs=partial(KeptDryRuns, usage, kube.cache) if kept else lambda: on_each,
+            asked,
+            kube.preemption,
+            falls_back=falls_back,
+            dry_runs=self._dry_runs or on_each,
         )
-        world = World(self._rules, usage, self._nominated, kube.scheduling)
-        self._lasting = KeptRefusals(world) if shortcuts else None
+        self._lasting = KeptRefusals(asked, kube.scheduling) if shortcuts else None
         self._equals = Equals(usage)
         self._version = 0  # incremented by every change that may help a pod that has failed
 
@@ -223,7 +217,6 @@ class QuotaScheduler:
         """Counts all pods against the quotas of a cluster, and groups equal pods again."""
         self._kube.queue.part()
         self.usage.become(cluster, pods)
-        self._nominated.renew()
         self._equals.renew()
         for pod in pods:
             gang = pod.gang
@@ -238,7 +231,8 @@ class QuotaScheduler:
     def _renew(self) -> None:
         """Drops all results that depend on nodes, their order or quotas, because these have changed."""
         self._version += 1
-        self._attempts.renew()
+        if self._dry_runs is not None:
+            self._dry_runs.renew()
         if self._lasting is not None:
             self._lasting.renew()
 

@@ -38,7 +38,7 @@ from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
-from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
+from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import DryRun, QuotaSearch, Tries, on_each
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
@@ -114,7 +114,7 @@ def asked(happened: Happened, pod: PodInfo, *, reclaims: bool = False) -> Tries:
     scheduler = happened.scheduler
     found = scheduler.scheduling.schedule(pod)
     state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
-    others = Nominated(scheduler.usage, scheduler.cache).besides([pod])
+    others = nominated_besides([pod], scheduler.usage, scheduler.cache)
     request = quota_request(pod, scheduler.usage, others)
     excesses = request.excesses(scheduler.usage.tree)
     return Tries(

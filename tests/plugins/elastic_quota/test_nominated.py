@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.quota_request import Nominated, Others, Taken, with_amounts
+from harness_plugins.elastic_quota.quota_request import Taken, nominated_besides, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 
@@ -39,23 +39,14 @@ def test_a_pods_own_nomination_counts_once(seed: int) -> None:
     """Beside the others it is what it is to those that do not know it, also in the order of resources."""
     scheduler, waiting = with_nominations(random.Random(seed))
     usage, cache = scheduler.usage, scheduler.cache
-    everyone = Nominated(usage, cache)
     for pod in waiting:
-        quota, own, _ = usage.of(pod)
-        others = everyone.besides([pod])
-        assert quota is not None
-        if others is None:
-            continue
-        found = others.with_pod(pod, quota, own)
+        found = quota_request(pod, usage, nominated_besides([pod], usage, cache))
         name = pod.nominated
         cache.nominate(pod, "")
-        alone = Nominated(usage, cache).besides(())
-        expected = (
-            Taken(own, own, {}) if alone is None else with_amounts(own, alone.beside(quota, pod.priority))
-        )
+        expected = quota_request(pod, usage, nominated_besides((), usage, cache))
         cache.nominate(pod, name)
-        assert [(*each.items(),) for each in found[:2]] == [(*each.items(),) for each in expected[:2]]
-        assert found.shared == expected.shared
+        assert [(*each.items(),) for each in found[3:5]] == [(*each.items(),) for each in expected[3:5]]
+        assert found == expected
 
 
 @given(st.integers(0, 10**6))
@@ -64,40 +55,32 @@ def test_nominations_of_a_gangs_pods_do_not_count_for_it(seed: int) -> None:
     rng = random.Random(seed)
     scheduler, waiting = with_nominations(rng)
     mates = rng.sample(waiting, min(2, len(waiting)))
-    if len(mates) < 2:
-        return
     usage, cache = scheduler.usage, scheduler.cache
-    others = Nominated(usage, cache).besides(mates)
-    found: dict[PodInfo, Taken] = {}
-    for mate in mates if others is not None else []:
-        quota, own, _ = usage.of(mate)
-        assert quota is not None
-        assert others is not None
-        found[mate] = others.with_pod(mate, quota, own)
+    others = nominated_besides(mates, usage, cache)
     for mate in mates:
         cache.nominate(mate, "")
-    expected = Nominated(usage, cache).besides(())
-    assert (others is None) == (expected is None)
-    for mate, taken in found.items():
-        quota, own, _ = usage.of(mate)
-        assert quota is not None
-        assert expected is not None
-        assert taken == with_amounts(own, expected.beside(quota, mate.priority))
+    assert list(others) == list(nominated_besides((), usage, cache))
 
 
-def test_resources_of_a_nominated_pod_come_first_as_they_do_beside_others() -> None:
-    """In which order bounds are looked at decides which of them is told of."""
-    scheduler, _ = with_nominations(random.Random(1))
+def test_a_pod_counts_what_is_nominated_in_its_quota_and_elsewhere() -> None:
+    """In its quota, the pods that are as important; in other quotas, those of quotas that do not borrow."""
+    quotas = tree(9, leaf("q0", 4, 9), leaf("q1", 4, 9), leaf("q2", 0, 9))
+    jobs = Jobs().add("a", "q0", 1).add("b", "q1", 2).add("c", "q2", 3)
+    scheduler = Happened(cluster(node("n0", 6), quotas), jobs, until=1).scheduler
     usage, cache = scheduler.usage, scheduler.cache
-    pod = next(iter(cache.nodes[0].pods))
-    quota = usage.quota_of(pod)
-    assert quota is not None
-    waiting = PodInfo("new", pod.template, 0, preempts=True)
-    cache.nominate(waiting, "n0")
-    other = PodInfo("other", pod.template, 0, preempts=True)
+    there = list(cache.nodes[0].pods)
+    for pod in there:
+        for priority in (0, 2):
+            new = PodInfo(f"{pod.name}-{priority}", pod.template, priority, preempts=True, job=pod.job)
+            cache.nominate(new, "n0")
+    mine = PodInfo("mine", there[0].template, 1, preempts=True, job=there[0].job)
+    request = quota_request(mine, usage, nominated_besides([mine], usage, cache))
+    assert (request.own["cpu"], request.in_quota["cpu"], request.in_all["cpu"]) == (1000, 2000, 6000)
+    assert [amounts["cpu"] for amounts in request.shared.values()] == [4000]
+
+
+def test_resources_of_the_pod_itself_come_first() -> None:
+    """In which order bounds are looked at decides which of them is told of."""
     theirs, own = {"disk": 1, "cpu": 2, "gpu": 3}, {"cpu": 1, "memory": 4}
-    apart = {other: (0, quota, theirs)}
-    beside = Others(apart, cache).with_pod(waiting, quota, own)
-    among = Others({**apart, waiting: (0, quota, own)}, cache).with_pod(waiting, quota, own)
-    assert list(beside.in_quota.items()) == [("cpu", 3), ("memory", 4), ("disk", 1), ("gpu", 3)]
-    assert [list(each.items()) for each in among[:2]] == [list(each.items()) for each in beside[:2]]
+    found = Taken(theirs, theirs, {}).with_own(own)
+    assert list(found.in_quota.items()) == [("cpu", 3), ("memory", 4), ("disk", 1), ("gpu", 3)]

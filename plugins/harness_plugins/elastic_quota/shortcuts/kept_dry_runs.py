@@ -39,10 +39,17 @@ class KeptDryRuns:
 
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage
+        self._cache = cache
         # By what equal pods share, and by the position of the node.
-        most = max(1, _MOST // max(1, len(cache.nodes)))
-        self._kept: Memo[object, dict[int, tuple[Input, Candidate | Status]]] = Memo(most)
+        self._kept: Memo[object, dict[int, tuple[Input, Candidate | Status]]] = Memo()
         self._held: dict[int, tuple[int, Mapping[Quota, Mapping[str, int]]]] = {}  # see `_held_on`
+        self.renew()
+
+    def renew(self) -> None:
+        """Drops all results, because nodes, their order or quotas have changed."""
+        self._kept.clear()
+        self._kept.most = max(1, _MOST // max(1, len(self._cache.nodes)))
+        self._held.clear()
 
     def __call__(
         self, tries: Tries, nodes: Sequence[NodeInfo], dry_run: DryRun

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import gt
-from typing import NamedTuple, TypeAlias, final
+from typing import TypeAlias, final
 
 from harness.base.memo import Memo
 from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.tree import Bound, Excess
+from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom, amounts_of
 from harness.models.kube.placement.node_rules import NodeRules
@@ -27,19 +28,8 @@ from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Shape, Verdicts
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
-from harness_plugins.elastic_quota.quota_request import NOTHING_TAKEN, Nominated, Taken, with_amounts
-from harness_plugins.elastic_quota.quota_usage import QuotaUsage
+from harness_plugins.elastic_quota.quota_request import Taken, nominated_besides, taken_by
 from harness_plugins.elastic_quota.rules import Rules
-
-
-class World(NamedTuple):
-    """The parts of a scheduler on which a refusal depends."""
-
-    rules: Rules
-    usage: QuotaUsage
-    nominated: Nominated
-    scheduling: Scheduling
-
 
 Limit: TypeAlias = tuple[int, int, frozenset[str]]
 """What a limit allows, the index of the resource, and the plugins that the limit stands for."""
@@ -53,20 +43,18 @@ class QuotaVerdicts:
     """The `Verdicts` on pods of one quota and priority, whose requests name the same resources.
 
     Args:
-        pod: one of the pods.
-        quota: the quota, which depends on no runtime, or None if the pods have no quota.
+        pod: one of the pods. Its quota, if it has one, depends on no runtime.
         nodes: the rules of the pods about nodes.
         preempts: whether the pods ever preempt others.
     """
 
-    def __init__(
-        self, pod: PodInfo, quota: Quota | None, nodes: NodeRules, world: World, *, preempts: bool
-    ) -> None:
-        self._rules, self._usage, self._nominated, scheduling = world
-        self._cache = cache = scheduling.cache
+    def __init__(self, pod: PodInfo, nodes: NodeRules, rules: Rules, cache: Cache, *, preempts: bool) -> None:
+        self._rules = rules
+        self._usage = rules.usage
+        self._cache = cache
         self._shapes: set[Shape] = set()  # some of the shapes of the pods
         self._pod = pod
-        self._quota = quota
+        self._quota = rules.usage.quota_of(pod)
         self._preempts = preempts
         self._names = {name: cache.resources[name] for name in self._usage.amounts(pod)}
         self._nothing: Amounts = dict.fromkeys(self._names, 0)
@@ -77,7 +65,7 @@ class QuotaVerdicts:
         self._by_limit: dict[Bound, frozenset[str]] = {}
         # What all verdicts at one version have in common, see `_look`.
         self._at = self._changes = -1
-        self._taken = NOTHING_TAKEN
+        self._asked: Amounts = self._nothing  # by nominated pods in this quota
         self._limits: list[Limit] = []
         self._other_limits: Iterator[Limit] = iter(())  # those that no pod has been compared with yet
         self._may_preempt = self._by_others = False
@@ -130,7 +118,7 @@ class QuotaVerdicts:
         """
         if self._claims is None:
             rules, quota = self._rules, self._quota
-            self._claims = rules.reclaims(quota, self._taken.in_quota, self._nothing)
+            self._claims = rules.reclaims(quota, self._asked, self._nothing)
             self._in_vain = self._claims and not rules.losing(quota, reclaims=True)
         return self._claims and not (self._in_vain and each is None)
 
@@ -161,7 +149,9 @@ class QuotaVerdicts:
             self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
         if self._may_preempt:
             return  # nothing else matters
-        taken = self._taken = with_amounts(self._nothing, self._nominated.beside(quota, pod.priority))
+        others = nominated_besides((), usage, cache)
+        taken = taken_by(others, quota, pod.priority, usage).with_own(self._nothing)
+        self._asked = taken.in_quota
         self._limits = []
         self._other_limits = self._limits_beside(quota, taken)
         self._claims = None if self._preempts else False
@@ -257,8 +247,9 @@ class Foreseen:
 class KeptRefusals:
     """Finds lasting refusals, and keeps the verdicts on which they are based."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, rules: Rules, scheduling: Scheduling) -> None:
+        self._rules = rules
+        self._scheduling = scheduling
         self._verdicts: Memo[object, QuotaVerdicts] = Memo()
 
     def of(
@@ -271,7 +262,7 @@ class KeptRefusals:
             pods: the pod, or the pods of the gang.
             rejecting: the plugins that the pod or gang waits with.
         """
-        _, usage, _, scheduling = self._world
+        usage, scheduling = self._rules.usage, self._scheduling
         pod, cache = pods[0], scheduling.cache
         template, spec, gang = pod.template, pod.template.spec, pod.gang
         shape, (quota, amounts, _) = template.shape, usage.of(pod)
@@ -290,7 +281,8 @@ class KeptRefusals:
         key = quota, pod.priority, preempts, tuple(amounts), nodes
         verdicts = self._verdicts.get(key)
         if verdicts is None:
-            verdicts = self._verdicts[key] = QuotaVerdicts(pod, quota, nodes, self._world, preempts=preempts)
+            verdicts = QuotaVerdicts(pod, nodes, self._rules, cache, preempts=preempts)
+            self._verdicts[key] = verdicts
         foreseen = Foreseen(
             verdicts,
             pods,
