@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import chain
-from operator import le, sub
+from operator import le, or_, sub
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,8 +31,8 @@ from harness.runs.run import Run
 Shape: TypeAlias = tuple[int, ...]
 """The quantity of each resource that a pod requests or that is free on a node."""
 
-Needs: TypeAlias = tuple[Shape, ...]
-"""A set of needs. See the module docstring."""
+Needs: TypeAlias = tuple[int, ...]
+"""The numbers of the shapes that are needs. See the module docstring."""
 
 _KEY = ("job", "pod_number", "successor")
 
@@ -71,12 +71,12 @@ def _wasted(run: Run, window: Window, pools: Sequence[Mapping[str, Any]]) -> lis
     shape_of = joint(*sizes.each)
     some = np.zeros(int(shape_of.max(initial=-1)) + 1, np.int64)
     some[shape_of] = np.arange(len(shape_of))
-    shapes = list(zip(*(amount[some].tolist() for amount in sizes.each), strict=True))
+    shapes = [amount[some] for amount in sizes.each]
     names, free, unused, changes = _nodes(run, pools)
-    waiting, nodes = _Waiting(shapes), _Free(free, sizes, changes)
+    waiting, nodes = _Waiting(shapes), _Free(free, sizes, changes, shapes)
     sums = [0] * len(sizes.each)
     begin = window.start
-    most = max(_ROWS, len(names), _PAIRS // max(1, len(shapes)))
+    most = max(_ROWS, len(names), _PAIRS // max(1, len(some)))
     batches = _decisions(run, window, pods, pl.Enum(names), most)
     rows = next(batches)
     for following in batches:
@@ -139,7 +139,7 @@ def _nodes(
     time, node, *amounts = np.array(moved, np.int64).reshape(-1, 2 + len(run.resources)).T
     places = range(len(run.resources))
     at_begin = [np.array([amounts[place] for amounts in free], np.int64) for place in places]
-    return names, at_begin, unused, _Changes(time, node, amounts)
+    return names, at_begin, +unused, _Changes(time, node, amounts)
 
 
 def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
@@ -147,17 +147,15 @@ def _shape(run: Run, amounts: Mapping[str, int]) -> Shape:
 
 
 class _Waiting:
-    """The pods that are waiting at the current time. `shapes` are in ascending order.
+    """The pods that are waiting at the current time. `shapes` has the amounts of each resource.
 
-    Sets of shapes are integers, in which each shape has one bit.
+    The shapes are in ascending order. Sets of shapes are integers, in which each shape has one bit.
     """
 
-    def __init__(self, shapes: Sequence[Shape]) -> None:
-        self._shapes = shapes
-        amounts = [np.array(each, np.int64) for each in zip(*shapes, strict=True)]
-        self._at_least = lru_cache(_KEPT)(partial(_at_least, amounts))
-        self._counts = np.zeros(len(shapes), np.int64)
-        self._present = 0
+    def __init__(self, shapes: Sequence[Ints]) -> None:
+        self._at_least = lru_cache(_KEPT)(partial(_at_least, shapes))
+        self._counts = np.zeros(len(shapes[0]), np.int64)
+        self._present = self._covered = 0  # the shapes of waiting pods, and all shapes above any of the needs
         self._least: list[int] = []
 
     def needs(self, rows: _Decisions, shape_of: Ints) -> list[tuple[int, Needs]]:
@@ -177,40 +175,36 @@ class _Waiting:
         self._counts[groups.keys[last]] = pods[last]
         turned = np.flatnonzero(waits != before)
         turned = turned[np.lexsort((shape[turned], time[turned]))]
-        found = {-1: self._needs()}
+        found = {-1: tuple(self._least)}
         for at, number, begun in zip(*(each[turned].tolist() for each in (time, shape, waits)), strict=True):
             self._turn(number, waits=begun)
-            found[at] = self._needs()
+            found[at] = tuple(self._least)
         return list(found.items())
-
-    def _needs(self) -> Needs:
-        return tuple(map(self._shapes.__getitem__, self._least))
 
     def _turn(self, number: int, *, waits: bool) -> None:
         self._present ^= 1 << number
         if waits:
-            if not any(self._at_least(least) >> number & 1 for least in self._least):
+            if not self._covered >> number & 1:
                 larger = self._at_least(number)
                 self._least = sorted((*(least for least in self._least if not larger >> least & 1), number))
+                self._covered |= larger
         elif number in self._least:
             self._least.remove(number)
-            left = self._present & self._at_least(number)
-            for least in self._least:
-                left &= ~self._at_least(least)
-            while left:  # no other one is below the first, because shapes are in ascending order
+            self._covered = reduce(or_, map(self._at_least, self._least), 0)
+            larger = self._present & self._at_least(number)
+            while left := larger & ~self._covered:
+                # No other one is below the first, because shapes are in ascending order.
                 self._least.append((left & -left).bit_length() - 1)
-                left &= ~self._at_least(self._least[-1])
+                self._covered |= self._at_least(self._least[-1])
             self._least.sort()
 
 
 def _at_least(shapes: Sequence[Ints], number: int) -> int:
     """Returns which shapes request at least as much of every resource as one of them."""
-    found: Bools = np.logical_and.reduce([amounts >= amounts[number] for amounts in shapes])
+    found: Bools = np.ones(len(shapes[0]), np.bool_)
+    for amounts in shapes:
+        found &= amounts >= amounts[number]
     return int.from_bytes(np.packbits(found, bitorder="little").tobytes(), "little")
-
-
-def _fits(small: Shape, large: Shape) -> bool:
-    return all(map(le, small, large))
 
 
 class _Bound(NamedTuple):
@@ -224,8 +218,10 @@ class _Bound(NamedTuple):
 class _Free:
     """The free resources of nodes at the current time."""
 
-    def __init__(self, free: Sequence[Ints], sizes: PodSizes, changes: _Changes) -> None:
-        self._free, self._sizes, self._changes = list(free), sizes, changes
+    def __init__(
+        self, free: Sequence[Ints], sizes: PodSizes, changes: _Changes, shapes: Sequence[Ints]
+    ) -> None:
+        self._free, self._sizes, self._changes, self._shapes = list(free), sizes, changes, shapes
         nothing = np.zeros(0, np.int64)
         self._bound = _Bound(*[nothing] * len(_Bound._fields))
 
@@ -267,17 +263,19 @@ class _Free:
         numbers_of = {least: number for number, least in enumerate(often)}
         parts = _Parts(time, until, starts, [numbers_of.get(least, -1) for _, least in needs])
         found = list(sums)
+        shapes = self._shapes
         for some, lengths in chain(
-            _in_pieces(levels, time, until, pieces), _by_needs(levels, time, until, parts, often)
+            _in_pieces(shapes, levels, time, until, pieces),
+            _by_needs(shapes, levels, time, until, parts, often),
         ):
             for place, level in enumerate(levels):
                 # The pods on a node may hold more than the node has, so a level may be negative.
                 found[place] += resource_time(level[some].clip(0), lengths)
-        for least, of_least in spans.items():
-            whole = sum(to - since for since, to in of_least)
-            for amounts, count in unused.items():
-                if not any(_fits(pod, amounts) for pod in least):
-                    found = [sum_ + each * count * whole for sum_, each in zip(found, amounts, strict=True)]
+        for amounts, count in unused.items():
+            fits = np.logical_and.reduce([*map(le, shapes, amounts)])
+            useless = [of_least for least, of_least in spans.items() if not fits[[*least]].any()]
+            whole = count * sum(to - since for since, to in chain.from_iterable(useless))
+            found = [sum_ + each * whole for sum_, each in zip(found, amounts, strict=True)]
         return found
 
     def _changes_until(self, end: int) -> _Changes:
@@ -342,11 +340,16 @@ def _found(keys: Ints, known: Ints, values: Ints) -> Ints:
 
 
 def _in_pieces(
-    levels: Sequence[Ints], time: Ints, until: Ints, spans: Sequence[tuple[int, int, Needs]]
+    shapes: Sequence[Ints],
+    levels: Sequence[Ints],
+    time: Ints,
+    until: Ints,
+    spans: Sequence[tuple[int, int, Needs]],
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yields the indexes of the levels that are useless in some spans, and for how long they are useless.
 
     Args:
+        shapes: the amounts of each resource, by the number of the shape.
         levels: the free resources of nodes.
         time: when each level begins.
         until: when each level ends.
@@ -359,12 +362,13 @@ def _in_pieces(
         counts = begins.searchsorted(until) - met
         rows = np.repeat(np.arange(len(time)), counts)
         span = np.arange(len(rows)) + np.repeat(met - counts.cumsum() + counts, counts)
-        useless = _useless([level[rows] for level in levels], needs, span)
+        useless = _useless(shapes, [level[rows] for level in levels], needs, span)
         rows, span = rows[useless], span[useless]
         yield rows, np.minimum(until[rows], ends[span]) - np.maximum(time[rows], begins[span])
 
 
 def _by_needs(
+    shapes: Sequence[Ints],
     levels: Sequence[Ints],
     time: Ints,
     until: Ints,
@@ -374,23 +378,23 @@ def _by_needs(
     """Yields the same as `_in_pieces`, for one set of needs after another. `spans` has the spans of each."""
     for number, (least, of_least) in enumerate(spans.items()):
         some = parts.of(number)
-        some = some[_useless([level[some] for level in levels], [least], np.zeros_like(some))]
+        some = some[_useless(shapes, [level[some] for level in levels], [least], np.zeros_like(some))]
         yield some, _passed(until[some], of_least) - _passed(time[some], of_least)
 
 
-def _useless(levels: Sequence[Ints], needs: Sequence[Needs], of: Ints) -> Bools:
+def _useless(shapes: Sequence[Ints], levels: Sequence[Ints], needs: Sequence[Needs], of: Ints) -> Bools:
     """Returns whether resources are free but not sufficient for any of the smallest pods.
 
     `of` contains the index of each level's needs.
     """
     sizes = np.array([len(least) for least in needs])
     firsts = sizes.cumsum() - sizes
-    amounts = np.array([pod for least in needs for pod in least], np.int64).T
+    each = np.array([*chain.from_iterable(needs)], np.int64)
     found: Bools = np.logical_or.reduce([level > 0 for level in levels])
     for number in range(sizes.max()):
         (some,) = (found & (sizes[of] > number)).nonzero()
-        pods = firsts[of[some]] + number
-        short = [level[some] < amount[pods] for level, amount in zip(levels, amounts, strict=True)]
+        pods = each[firsts[of[some]] + number]
+        short = [level[some] < amounts[pods] for level, amounts in zip(levels, shapes, strict=True)]
         found[some] = np.logical_or.reduce(short)
     return found
 
