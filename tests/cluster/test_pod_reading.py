@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.base.errors import ClusterError, Fault
-from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod
+from harness.cluster.kinds.pod_reading import asking_for, manifest_of, pod_spec_of, read_pod
 from harness.cluster.kinds.pods import HostPort, Pod, PodSpec
 from harness.cluster.kinds.selectors import LabelSelector
 from harness.cluster.load import cluster_from
@@ -305,6 +306,19 @@ def test_a_pod_set_asks_for_what_the_trace_says() -> None:
     spec = spec_of(requests={"cpu": 500, "memory": 0}, limits={"cpu": 500})
     assert dict(spec.requests) == {"cpu": 500, "memory": 0}
     assert (spec.scored_cpu, spec.scored_memory, spec.qos) == (500, 200 * MIB, "Burstable")
+
+
+@pytest.mark.parametrize("requests", [{}, {"cpu": 500, "memory": 0}, {"cpu": 1, "memory": 2, "gpu": 1}])
+@pytest.mark.parametrize("limits", [{}, {"cpu": 500}, {"cpu": 1, "memory": 2}])
+def test_a_spec_that_asks_for_other_amounts_is_as_if_it_was_read(
+    requests: dict[str, int], limits: dict[str, int]
+) -> None:
+    """Every field is as in the spec of a pod set with the same rules and these amounts."""
+    rules: Any = {"node_selector": {"disk": "ssd"}, "tolerations": json.dumps([{"operator": "Exists"}])}
+    other = asking_for(spec_of(requests={"cpu": 7, "memory": 8}, **rules), requests, limits)
+    whole = spec_of(requests=requests, limits=limits, **rules)
+    for each in fields(PodSpec):
+        assert getattr(other, each.name) == getattr(whole, each.name), each.name
 
 
 def test_the_columns_of_a_pod_set_stand_for_the_fields_of_a_pod() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields as fields_of
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from harness.base.errors import Fault
@@ -43,6 +44,7 @@ https://kueue.sigs.k8s.io/docs/reference/labels-and-annotations/
 """
 _INDEX_LABELS = ("batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/pod-group-pod-index")
 _POLICIES = ("PreemptLowerPriority", "Never")
+_rules_of = attrgetter(*[each.name for each in fields_of(PodSpec)][3:-1])  # everything but quantities
 
 
 def read_running_pod(fields: Fields, draft: Draft) -> None:
@@ -200,7 +202,11 @@ def read_pod_spec(
         total = pod_requests(containers, init, {}, as_whole, overhead)
         scored = pod_requests(containers, init, _DEFAULTS, as_whole, overhead)
     else:
-        total, scored, qos = _amounts_of_trace(requests, limits or {}, overhead)
+        total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
+        scored = {
+            key: (requests.get(key) or least) + overhead.get(key, 0) for key, least in _DEFAULTS.items()
+        }
+        qos = _qos_class([(requests, limits or {})])
     return PodSpec(
         frozen(total),
         scored.get("cpu", 0),
@@ -220,27 +226,14 @@ def read_pod_spec(
     )
 
 
-def _amounts_of_trace(
-    requests: Amounts, limits: Amounts, overhead: Amounts
-) -> tuple[dict[str, int], dict[str, int], str]:
-    """Returns the requests, the requests for scoring and the QoS class of a pod with a trace's quantities."""
-    total = {key: requests.get(key, 0) + overhead.get(key, 0) for key in {**requests, **overhead}}
-    scored = {
-        "cpu": (requests.get("cpu") or DEFAULT_CPU) + overhead.get("cpu", 0),
-        "memory": (requests.get("memory") or DEFAULT_MEMORY) + overhead.get("memory", 0),
-    }
-    return total, scored, _qos_class([(requests, limits)])
-
-
 def asking_for(spec: PodSpec, requests: Amounts, limits: Amounts) -> PodSpec:
     """Returns a copy of a pod's spec with other requests and limits, which come from a trace.
 
     The pod template from which the spec was read must not contain requests or limits.
     """
-    total, scored, qos = _amounts_of_trace(requests, limits, {})
-    return replace(
-        spec, requests=frozen(total), scored_cpu=scored["cpu"], scored_memory=scored["memory"], qos=qos
-    )
+    cpu, memory = requests.get("cpu") or DEFAULT_CPU, requests.get("memory") or DEFAULT_MEMORY
+    rest = *_rules_of(spec), _qos_class([(requests, limits)])
+    return PodSpec(frozen(requests), cpu, memory, *rest)
 
 
 def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
@@ -248,14 +241,13 @@ def _qos_class(containers: list[tuple[Amounts, Amounts]]) -> str:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/
     """
-    said = [
-        (requests.get(name), limits.get(name))
-        for requests, limits in containers
-        for name in ("cpu", "memory")
-    ]
-    if not any(request or limit for request, limit in said):
-        return "BestEffort"
-    return "Guaranteed" if all(limit and request in (None, limit) for request, limit in said) else "Burstable"
+    some, all_limited = False, True
+    for requests, limits in containers:
+        for name in ("cpu", "memory"):
+            request, limit = requests.get(name), limits.get(name)
+            some = some or bool(request or limit)
+            all_limited = all_limited and bool(limit) and request in (None, limit)
+    return ("Guaranteed" if all_limited else "Burstable") if some else "BestEffort"
 
 
 # --- pod sets of a trace ----------------------------------------------------------------------------------

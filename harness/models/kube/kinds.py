@@ -219,7 +219,7 @@ class Kinds:
             self._first[key] = template
             return template, group
         spec = asking_for(first.spec, pod_set.requests, pod_set.limits)
-        return self._scheduler.templates.of(job.namespace, pod_set.labels, spec), None
+        return self._scheduler.templates.like(first, spec), None
 
     def _read_template(self, job: Job, pod_set: PodSet) -> tuple[Template, GroupReference | None]:
         faults: list[Fault] = []

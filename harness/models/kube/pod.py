@@ -58,7 +58,7 @@ class Shape:
         self.scored_cpu = spec.scored_cpu
         self.scored_memory = spec.scored_memory
         self.ports: tuple[HostPort, ...] = spec.host_ports
-        self.balanced = any(spec.requests.get(name) for name in ("cpu", "memory"))
+        self.balanced = bool(spec.requests.get("cpu") or spec.requests.get("memory"))
         self.count_by(resources)
 
     def count_by(self, resources: Mapping[str, int]) -> None:
@@ -67,12 +67,12 @@ class Shape:
         asked = [(name, amount) for name, amount in spec.requests.items() if amount > 0 and name != "pods"]
         found = [(resources[name], amount) for name, amount in asked if name in resources]
         self.amounts: Requests = tuple(sorted(found))
+        self.missing = tuple(sorted([name for name, _ in asked if name not in resources]))
         self.device = ask_of(spec.requests) if LARGEST in resources else None
         self.requests = self.amounts
         if self.device is not None:
             decisive = resources[self.device.resource], self.device.amount
             self.requests = tuple(sorted((*self.amounts, decisive)))
-        self.missing = tuple(sorted(name for name, _ in asked if name not in resources))
         self.asks_for_several = len(self.requests) + len(self.missing) > 1 or bool(self.ports)
 
 
@@ -89,11 +89,12 @@ class Template:
         placed: how many of its pods are bound to each node.
         leaving: how many of its bound pods are terminating on each node.
         made: how many pods with this template have existed.
+        rules: a key that is the same for templates that differ only in their shapes.
     """
 
     __slots__ = (
-        "_peers", "alone", "budgets", "labels", "leaving", "made", "namespace", "number", "placed", "shape",
-        "soft_spread", "spec", "spread",
+        "_peers", "alone", "budgets", "labels", "leaving", "made", "namespace", "number", "placed", "rules",
+        "shape", "soft_spread", "spec", "spread",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +105,7 @@ class Template:
         spec: PodSpec,
         shape: Shape,
         budgets: tuple[int, ...],
+        rules: object,
     ) -> None:
         self.number = number
         self.namespace = namespace
@@ -114,6 +116,7 @@ class Template:
         self.soft_spread = tuple(constraint for constraint in spec.spread if not constraint.required)
         self.alone = not (spec.spread or spec.affinity or spec.anti_affinity or spec.preferred_pods)
         self.budgets = budgets
+        self.rules = rules
         self.placed: dict[NodeInfo, int] = {}
         self.leaving: dict[NodeInfo, int] = {}
         self.made = 0
@@ -391,16 +394,25 @@ class Templates:
             spec.required_nodes,
             spec.preferred_nodes,
         )
+        rules = (spec.affinity, spec.anti_affinity, spec.preferred_pods, spec.spread)
+        others = namespace, tuple(sorted(labels.items())), repr(rules) if any(rules) else ""
+        return self._of(namespace, labels, spec, node_rules, others)
+
+    def like(self, other: Template, spec: PodSpec) -> Template:
+        """Returns the template of pods that differ from those of another template only in their requests."""
+        return self._of(other.namespace, other.labels, spec, other.shape.rules, other.rules)
+
+    def _of(
+        self, namespace: str, labels: Mapping[str, str], spec: PodSpec, node_rules: object, others: object
+    ) -> Template:
         amounts = tuple(sorted(spec.requests.items()))
         shape_key = amounts, spec.scored_cpu, spec.scored_memory, spec.host_ports, node_rules
         shape = self._shapes.get(shape_key)
         if shape is None:
             shape = self._shapes[shape_key] = Shape(spec, self._resources, node_rules)
-        rules = (spec.affinity, spec.anti_affinity, spec.preferred_pods, spec.spread)
-        key = (namespace, tuple(sorted(labels.items())), shape_key, repr(rules) if any(rules) else "")
-        template = self._templates.get(key)
+        template = self._templates.get((shape, others))
         if template is None:
             budgets = self._budgets_of(namespace, labels)
-            template = Template(len(self._templates), namespace, labels, spec, shape, budgets)
-            self._templates[key] = template
+            template = Template(len(self._templates), namespace, labels, spec, shape, budgets, others)
+            self._templates[shape, others] = template
         return template

@@ -73,3 +73,17 @@ def test_a_job_that_asks_for_less_than_another_is_judged_without_a_template() ->
     for number, cpu in enumerate((9, *range(9))):
         assert kinds.never(asking(number, {"cpu": cpu}, "")) is None
     assert len(list(scheduler.templates.all)) == 1
+
+
+def test_pods_that_differ_in_their_amounts_share_the_key_of_their_rules() -> None:
+    """Their templates are those that would be found by their whole specs."""
+    scheduler = Scheduler(cluster_of([({"cpu": 9}, False, "a", False)]), SchedulerConfiguration())
+    kinds = Kinds(scheduler, Cluster())
+    first, other = (kinds.of_job(asking(cpu, {"cpu": cpu}, "a")).only for cpu in (1, 2))
+    assert first is not None
+    assert other is not None
+    found = other.template
+    assert found.shape.rules == first.template.shape.rules
+    assert scheduler.templates.like(first.template, found.spec) is found
+    assert scheduler.templates.of("default", {}, found.spec) is found
+    assert scheduler.templates.of("default", {"app": "a"}, found.spec) is not found
