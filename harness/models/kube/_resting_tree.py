@@ -200,7 +200,7 @@ class Tree:
             place: only pods before this place count.
         """
         found = None
-        for half in self._in_turn():
+        for half in self._in_turn() if self.halves else ():
             if half.first < place and not any(map(gt, half.least, room)):
                 of_half = half.search(room, reached, place)
                 if of_half is not None:

@@ -79,12 +79,12 @@ class ShapeNodes:
         else:
             follow(missed, (self.kinds, FIXED), (self.keys, NO_KEY))
             changed = self._cache.changed_nodes_since(self._seen)
-        if self._rankings != self._cache.rankings:
-            self._rankings = self._cache.rankings
-            self.keys = [
-                key if key == NO_KEY else key & ~_RANK | node.rank
-                for key, node in zip(self.keys, nodes, strict=True)
-            ]
+            if self._rankings != self._cache.rankings:
+                self.keys = [
+                    key if key == NO_KEY else key & ~_RANK | node.rank
+                    for key, node in zip(self.keys, nodes, strict=True)
+                ]
+        self._rankings = self._cache.rankings
         self._fixed = self.rules.fixed
         self._rejecting: dict[tuple[bool, bool], frozenset[str]] = {}
         self._helpful: list[int] | None = None
@@ -95,10 +95,12 @@ class ShapeNodes:
 
     def _short_everywhere(self) -> bool:
         """Returns True if no node has enough of some resource, so that no node needs an evaluation."""
-        shape, free_of = self.shape, self._cache.free_of
-        return not shape.ports and any(
-            amount > max(free_of(resource), default=0) for resource, amount in shape.requests
-        )
+        if self.shape.ports:
+            return False
+        for resource, amount in self.shape.requests:
+            if amount > max(self._cache.free_of(resource), default=0):
+                return True
+        return False
 
     # --- keeping up ---------------------------------------------------------------------------------------
 

@@ -87,12 +87,13 @@ class Preemption:
             diagnosis: the reasons why the preemptor fits on no node.
             explain: whether to also return the reasons why nodes are not candidates.
         """
+        one_by_one = explain or diagnosis.state is not NOTHING or bool(pod.template.shape.ports)
+        if not (one_by_one or self._cache.has_lower(pod.priority)):
+            return Found((), {}, failed=False)
         potential = diagnosis.potential
         wanted = min(len(potential), max(self._absolute, len(potential) * self._percentage // 100))
-        if explain or diagnosis.state is not NOTHING or pod.template.shape.ports:
+        if one_by_one:
             return self._dry_run_preemption(pod, diagnosis, potential, wanted)
-        if not self._cache.has_lower(pod.priority):
-            return Found((), {}, failed=False)
         runs = self._runs_of(pod)
         candidates = runs.candidates(pod, diagnosis, potential, wanted)
         return Found(candidates, {}, failed=not candidates and runs.failed)
