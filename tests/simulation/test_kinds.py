@@ -311,8 +311,12 @@ def test_a_job_without_a_class_gets_the_workload_priority_class_default(
     assert submitted(world, job, "d").workloads[-1].priority == priority
 
 
-def test_a_forecast_submits_one_workload() -> None:
-    """Of a job that is several it says so."""
+def test_a_forecast_submits_one_workload(tmp_path: Path) -> None:
+    """Of a job that is several it says so, and of a file with several jobs as well."""
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [manifest("Job")] * 2}))
+    with pytest.raises(ClusterError, match="2 jobs; a forecast accepts one, and harness simulate accepts"):
+        harness.forecast(cluster_from(dump(), "d"), submit=file, plugins=LIBRARY)
     with pytest.raises(InputError, match="it becomes 3 Workloads or Pods, but a forecast submits only one"):
         harness.forecast(cluster_from(dump(), "d"), submit=manifest("Deployment"), plugins=LIBRARY)
 

@@ -201,10 +201,16 @@ def why_refused(settings: Mapping[str, bool], release: Release) -> str:
                 f"feature gate {gate} is locked {locked} in Kueue {release}, which does not start with "
                 "another value"
             )
+    off: dict[str, None] = {}
+    on_in_vain = []
     for gate, needed in _NEEDED.items() if release == NEWEST else ():
-        off = [each for each in needed if not settings.get(each, is_on(each, release))]
-        if off and settings.get(gate, is_on(gate, release)):
-            return f"Kueue {release} does not start with feature gate {gate} on and {', '.join(off)} off"
+        lacking = [each for each in needed if not settings.get(each, is_on(each, release))]
+        if lacking and settings.get(gate, is_on(gate, release)):
+            on_in_vain.append(gate)
+            off.update(dict.fromkeys(lacking))
+    if off:
+        gates = f"feature gate{'s' * (len(on_in_vain) > 1)} {', '.join(on_in_vain)}"
+        return f"Kueue {release} does not start with {gates} on and {', '.join(off)} off"
     return ""
 
 

@@ -93,7 +93,8 @@ def read_job(path: Path) -> Job:
     """
     found = with_runtimes([(each, str(path)) for each in read_jobs(path)])
     if len(found) != 1:
-        raise ClusterError(str(path), [Fault("", f"contains {len(found)} jobs; a forecast accepts one")])
+        what = f"contains {len(found)} jobs; a forecast accepts one, and harness simulate accepts several"
+        raise ClusterError(str(path), [Fault("", what)])
     return found[0][0]
 
 

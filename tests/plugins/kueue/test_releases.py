@@ -111,14 +111,20 @@ def test_what_was_added_to_an_older_minor_version_later_begins_anew_with_the_nex
             "FlavorFungibility",
             False,
             "ff69552",
-            "FlavorFungibilityPreserveScanProgress on and FlavorFungibility",
+            "feature gate FlavorFungibilityPreserveScanProgress on and FlavorFungibility off",
+        ),
+        (
+            "TASFailedNodeReplacement",
+            False,
+            "ff69552",
+            "gates TASFailedNodeReplacementFailFast, TASReplaceNodeOnPodTermination on and TASFailed",
         ),
     ],
 )
 def test_gates_are_refused_with_which_a_release_does_not_start(
     gate: str, on: bool, release: str, why: str
 ) -> None:
-    """Those that it does not have, those that are locked, and those that others need."""
+    """Those that it does not have, those that are locked, and those that others need, all at once."""
     with pytest.raises(OptionError, match=why):
         gates_from({gate: on}, release_named(release))
 

@@ -158,7 +158,8 @@ def gates_from(
     check_names(settings)
     refused = why_refused({**settings, **(others or {})}, release)
     if refused:
-        raise OptionError(refused, hint="remove it, or name the release that runs: --set kueueVersion=v0.17")
+        hint = "change featureGates, or name the release that runs, as in --set kueueVersion=v0.17"
+        raise OptionError(refused, hint=hint)
     on = {name: is_on(name, release) for name in GATES} | dict(settings)
     return Gates(release, rules_of(release), **{_in_python(name): value for name, value in on.items()})
 
