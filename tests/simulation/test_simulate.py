@@ -587,14 +587,22 @@ def test_a_submitted_job_names_a_local_queue_of_its_namespace() -> None:
     assert outcome(found) == ("starts", "")
 
 
+def test_the_quota_that_is_missing_can_be_more_than_the_request() -> None:
+    """The queue's quota was reduced while its jobs ran, so they hold more than it has."""
+    (found,) = asked(dump(workload("run", 8, pods=2, held=1), nodes=3, gpus=8), job(8))
+    assert [each.text for each in found.changes or () if each.kind == "quota"] == [
+        f"16 {GPU} more nominalQuota of flavor f in ClusterQueue q"
+    ]
+
+
 def test_a_job_that_no_single_change_helps_says_what_was_tried() -> None:
     """The quota that it lacks would go to the job before it; only tried kinds of change are named."""
     items = dump(workload("run", 16, held=1), workload("first", 8, created=5))
     (found,) = asked(items, job(8))
     assert found.changes == []
     assert found.no_change == (
-        "no single change lets it start; harness tried 2 changes: more quota, up to the whole request (1); "
-        "a higher priority, up to the highest known (1)"
+        "no single change lets it start; harness tried 2 changes: more quota, up to the whole request and "
+        "what exceeds the quotas (1); a higher priority, up to the highest known (1)"
     )
     assert found.to_json()["noChange"] == found.no_change
     simulation = harness.simulate(cluster_from(items, "dump"), job(8), plugins=LIBRARY)

@@ -22,7 +22,7 @@ QUOTA, NODES, VICTIMS, CHECKS, TURN = "quota", "nodes", "victims", "checks", "tu
 _REACH: Mapping[str, str] = {
     "pods": "fewer pods, down to 1",
     "flavor": "the nodes of each other flavor of its queue",
-    "quota": "more quota, up to the whole request",
+    "quota": "more quota, up to the whole request and what exceeds the quotas",
     "policy": "other policies of its queue",
     "priority": "a higher priority, up to the highest known",
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -14,7 +15,7 @@ from harness.base.text import counted
 from harness.base.units import format_amount
 from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL, ElasticQuota, QuotaLeaves
 from harness.cluster.kinds.pods import Pod
-from harness.cluster.model import Cluster, ClusterQueue
+from harness.cluster.model import Cluster, ClusterQueue, Cohort
 from harness.policy import PodSet
 from harness.studies.simulation.answer import VICTIMS, Answer, Change
 from harness.studies.simulation.differences import (
@@ -183,18 +184,24 @@ def _more_of(
 def _least_amounts(
     trials: Trials, queue: ClusterQueue, flavor: str, asked: Mapping[str, int], field: str
 ) -> dict[str, int]:
-    """Returns the additional quota of each resource in a flavor; empty if the full requests don't help.
+    """Returns the additional quota of each resource in a flavor; empty if the largest one doesn't help.
 
-    The search does not exceed the requests. No single quantity in the result can be made smaller.
+    The largest one is the request. If it doesn't help, it is the request and what exceeds the quotas now. No
+    single quantity in the result can be made smaller.
     """
     steps = {name: _step(trials, name) for name in asked}
-    needed = {name: -(-amount // steps[name]) * steps[name] for name, amount in asked.items()}
 
     def given(amounts: Mapping[str, int]) -> Difference:
         return partial(with_queue, queue=with_quotas(queue, flavor, more(amounts, field)))
 
-    if not needed or not trials.starts(given(needed)):
-        return {}
+    def all_of(amounts: Mapping[str, int]) -> dict[str, int]:
+        most = {name: -(-amount // steps[name]) * steps[name] for name, amount in amounts.items()}
+        return most if most and trials.starts(given(most)) else {}
+
+    over = {name: _over(trials.moment.cluster, queue, flavor, name) for name in asked}
+    needed = all_of(asked)
+    if not needed and any(over.values()):
+        needed = all_of({name: amount + over[name] for name, amount in asked.items()})
     for name, amount in list(needed.items()):
         without = {**needed, name: 0}
         if trials.starts(given(without)):
@@ -205,9 +212,27 @@ def _least_amounts(
             return given({**needed, name: steps_of * steps[name]})
 
         least = trials.least(amount // steps[name], by, sure=True)
-        assert least is not None  # The full request was tried before.
+        assert least is not None  # The largest quantities were tried before.
         needed[name] = least * steps[name]
     return needed
+
+
+def _over(cluster: Cluster, queue: ClusterQueue, flavor: str, resource: str) -> int:
+    """Returns by how much Workloads exceed the quotas of a flavor, in the queue or in all queues together."""
+
+    def nominal(of: Iterable[ClusterQueue | Cohort]) -> int:
+        groups = [group for each in of for group in each.resource_groups]
+        own = [quotas for group in groups for quotas in group.flavors if quotas.flavor == flavor]
+        return sum(quotas.resources[resource].nominal for quotas in own if resource in quotas.resources)
+
+    held: Counter[str] = Counter()
+    for workload in cluster.workloads:
+        if workload.holds_quota and workload.admission is not None:
+            for each in workload.admission.assignments:
+                if each.flavors.get(resource) == flavor:
+                    held[workload.admission.cluster_queue] += each.usage.get(resource, 0)
+    total = nominal([*cluster.cluster_queues.values(), *cluster.cohorts.values()])
+    return max(0, held[queue.name] - nominal([queue]), held.total() - total)
 
 
 def _step(trials: Trials, resource: str) -> int:
