@@ -10,6 +10,7 @@ import polars as pl
 from harness.base.json_text import mapping_of, parse_json
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.cluster.kinds.topology import LAYERS, PODSET
+from harness.trace.job_rows import pods_of
 from harness.trace.rules import Rule
 
 REQUIRED = "topology_required"
@@ -47,6 +48,8 @@ def topology_rules(frame: pl.DataFrame) -> Iterator[Rule]:
         yield Rule(name, _said(name) & before, f"is one of {', '.join(_ONE_OF)}: a pod set can have only one")
     if SLICE_SIZE in frame.columns:
         yield Rule(SLICE_SIZE, pl.col(SLICE_SIZE) < 1, "must be at least 1")
+        many = "is more than the pods of the row; Kueue refuses such a job"
+        yield Rule(SLICE_SIZE, pl.col(SLICE_SIZE) > pods_of(frame), many)
     for name, other in ((SLICE, SLICE_SIZE), (SLICE_SIZE, SLICE)):
         if name in frame.columns:
             missing = pl.col(other).is_null() if other in frame.columns else pl.lit(value=True)

@@ -255,6 +255,13 @@ def test_a_trace_without_jobs_is_refused() -> None:
             {"topology_slice": "rack", "topology_slice_size": 0},
             "row 2 (job 'j1'), topology_slice_size: 0 must be at least 1",
         ),
+        (
+            {"topology_slice": "rack", "topology_slice_size": 3, "pods": 2},
+            (
+                "row 2 (job 'j1'), topology_slice_size: 3 is more than the pods of the row; Kueue refuses "
+                "such a job"
+            ),
+        ),
     ],
 )
 def test_a_row_that_breaks_a_rule_is_named_with_job_column_and_value(row: dict[str, Any], fault: str) -> None:
