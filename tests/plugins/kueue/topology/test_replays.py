@@ -65,7 +65,9 @@ def test_a_refusal_says_which_level_has_how_much_room_where() -> None:
     for number in range(2):
         jobs.add(f"a{number}", "q", pod_sets=gang(3, 1, required="rack"))
     jobs.add("b", "q", pod_sets=gang(2, 1, required="rack"), at=1)
-    (refusal,) = Happened(racks(2), jobs).decisions.of("refuse")
+    jobs.add("c", "q", pod_sets=gang(1, 2, required="rack"), at=2)
+    refusal, of_one = Happened(racks(2), jobs).decisions.of("refuse")
+    assert of_one.detail["message"].startswith("pod set main requests 1 pod in one rack of flavor f; ")
     assert refusal.detail["short"] == {}
     assert refusal.detail["message"] == (
         "pod set main requests 2 pods in one rack of flavor f; "
