@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from harness.base.errors import SpecError
-from harness.base.units import DAY, HOUR
+from harness.base.units import DAY, HOUR, parse_duration
 from harness.cluster.derive import find_cluster
 from harness.plugins import load
 from harness.trace.generate.bootstrap import WEEK, Bootstrap
@@ -80,8 +80,11 @@ def test_a_bound_counts_jobs_and_leaves_their_pod_sets_whole(recorded: Trace) ->
 
 def test_a_record_without_two_blocks_cannot_be_drawn_from(recorded: Trace) -> None:
     """One week says nothing about how weeks differ."""
-    with pytest.raises(SpecError, match="less than two blocks of 7d00h"):
+    with pytest.raises(SpecError, match="less than two blocks of 7d00h") as error:
         Bootstrap(recorded, WEEK)
+    assert error.value.hint is not None
+    most = error.value.hint.removeprefix("give a shorter --block, of at most ")
+    assert Bootstrap(recorded, parse_duration(most)).blocks == 2
 
 
 def test_blocks_that_would_be_drawn_for_ever_are_refused(recorded: Trace) -> None:

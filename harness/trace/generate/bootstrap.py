@@ -51,9 +51,9 @@ class Bootstrap:
         if self.blocks < 2:
             length, block = format_duration(self._length), format_duration(self.block)
             what = f"lasts {length}, less than two blocks of {block}"
-            raise SpecError(
-                str(self.trace.path), [Fault("", what)], hint="give a shorter --block, such as 1d"
-            )
+            half = self._length // (2 * SECOND) * SECOND
+            hint = f"give a shorter --block, of at most {format_duration(half)}" if half else None
+            raise SpecError(str(self.trace.path), [Fault("", what)], hint=hint)
 
     @property
     def _since(self) -> pl.Series:
