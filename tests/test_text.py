@@ -7,10 +7,11 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.base.text import agreeing, aligned, columns, counted, printable, times, told_apart
+from harness.base.text import agreeing, aligned, columns, counted, first_of, printable, times, told_apart
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -117,3 +118,12 @@ def test_notes_of_readers_never_count_1_jobs() -> None:
                         if counts and plural.match(str(after.value)):
                             found.append(f"{path.name}:{text.lineno}: {ast.unparse(value.value)}")
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("names", "told"), [("ab", "a, b"), ("abc", "a, b and 1 more node"), ("abcd", "a, b and 2 more nodes")]
+)
+def test_the_first_of_many_names_come_with_the_number_of_the_others(names: str, told: str) -> None:
+    """One other is no plural."""
+    assert first_of([*names], 2, "node") == told
+    assert first_of([*names], 2) == told.split(" node")[0]

@@ -37,9 +37,13 @@ def times(count: int) -> str:
 
 
 def first_of(names: Sequence[str], most: int, what: str = "") -> str:
-    """Returns the first names and the number of the others, such as `a, b and 2 more nodes`."""
-    more = f" and {len(names) - most:,} more{f' {what}' if what else ''}" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    """Returns the first names and the number of the others, such as `a, b and 2 more nodes`.
+
+    `what` is the singular of the noun.
+    """
+    more = len(names) - most
+    others = counted(more, f"more {what}") if what else f"{more:,} more"
+    return ", ".join(names[:most]) + (f" and {others}" if more > 0 else "")
 
 
 def shortened(text: str, most: int, head: int | None = None) -> str:

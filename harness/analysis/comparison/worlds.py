@@ -174,7 +174,7 @@ def _not_given(kind: str, field: str, fields: Info) -> str:
 def _fields(fields: Info) -> str:
     plain = not len({flavor for flavor in map(_flavor, fields) if flavor}) > 1
     told = [f"{_short(field) if plain else field} {value}" for field, value in fields.items()]
-    return first_of(told, _TOLD_OF_NEW, "fields")
+    return first_of(told, _TOLD_OF_NEW, "field")
 
 
 def _flavor(field: str) -> str:

@@ -319,7 +319,7 @@ def _once_gone(figures: Figures) -> str:
 
 def _nodes(nodes: Mapping[str, int]) -> str:
     named = [name if len(nodes) == 1 else f"{name} ({count})" for name, count in nodes.items()]
-    return first_of(named, _NAMED, "nodes")
+    return first_of(named, _NAMED, "node")
 
 
 def _of_all(some: int, total: int) -> str:

@@ -264,4 +264,4 @@ def _about_hidden(records: Sequence[Record]) -> Iterator[str]:
 
 def _listed(counts: Counter[str]) -> str:
     shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return first_of([f"{name} {count:,}" for name, count in shown], _LISTED, "kinds")
+    return first_of([f"{name} {count:,}" for name, count in shown], _LISTED, "kind")
