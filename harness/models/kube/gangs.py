@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from operator import attrgetter
 from typing import TypeAlias, final
 
 from harness.cluster.changes.edits import at_arrival, by_arrival
@@ -19,6 +20,8 @@ _Key: TypeAlias = tuple[str, str] | int  # the namespace and name of a pod group
 
 _Place: TypeAlias = tuple[int, int]
 """The index of a job and the number of a pod in the job. A pod and its replacements have the same values."""
+
+_GANG, _JOB = attrgetter("gang"), attrgetter("job")
 
 
 @final
@@ -148,6 +151,12 @@ def are_mates(pod: PodInfo, other: PodInfo) -> bool:
     if pod.gang is not None and pod.gang is other.gang:
         return True
     return pod.job is not None and pod.job is other.job
+
+
+def has_mates(pod: PodInfo, others: Collection[PodInfo]) -> bool:
+    """Returns True if a pod and any of the others are mates. See `are_mates`."""
+    gang, job = pod.gang, pod.job
+    return (gang is not None and gang in map(_GANG, others)) or (job is not None and job in map(_JOB, others))
 
 
 def _place(pod: PodInfo) -> _Place:

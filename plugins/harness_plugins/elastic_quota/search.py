@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.models.elastic.quota import Quota
-from harness.models.kube.gangs import are_mates
+from harness.models.kube.gangs import has_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.shape_nodes import ShapeNodes
@@ -236,7 +236,7 @@ class DefaultSearch:
         found = self._preemption.find_candidates(pod, failure.diagnosis)
         if pod.gang is None:  # only pods of a gang can count as more important than other pods of their job
             return found
-        apart = [each for each in found.candidates if not any(are_mates(it, pod) for it in each.victims)]
+        apart = [each for each in found.candidates if not has_mates(pod, each.victims)]
         return found._replace(candidates=apart)
 
     def step(self, pod: PodInfo, found: Found) -> Step:

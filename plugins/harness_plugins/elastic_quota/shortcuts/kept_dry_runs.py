@@ -19,7 +19,7 @@ from harness.base.memo import Memo
 from harness.models.elastic.quota import Quota
 from harness.models.elastic.runtime_quotas import add_to
 from harness.models.kube.cache import Cache
-from harness.models.kube.gangs import are_mates
+from harness.models.kube.gangs import has_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Status
 from harness.models.kube.placement.trial import NOTHING
@@ -68,7 +68,7 @@ class KeptDryRuns:
         answers: dict[int, Candidate | Status] = {}
         for node in nodes:
             position = node.position
-            if may_have_mates and any(are_mates(other, pod) for other in node.pods):
+            if may_have_mates and has_mates(pod, node.pods):
                 answers[position] = dry_run(tries, node)
                 continue
             given = (node.generation,) if borrowed is None else self._input(node, borrowed)
