@@ -15,14 +15,14 @@ from typing import final
 
 from harness.models.cluster import SYSTEM_PRIORITY_CLASSES
 from harness.models.elastic.lent import Lent
-from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.quota import Quota
 from harness.models.kube.drains import is_left
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import VICTIMS_LEAVING
-from harness.models.kube.preemption.victims import EligiblePods
+from harness_plugins.elastic_quota.dry_run import Claim
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
@@ -97,7 +97,7 @@ class AckRules(Rules):
         self._budgets = budgets
         self._protection = protection
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
+    def reclaims(self, request: QuotaRequest) -> bool:
         """Returns True if a quota is within its `min` in every resource.
 
         The option `by_usage` determines whether the request is added to the usage. Resources that a
@@ -106,19 +106,12 @@ class AckRules(Rules):
 
         If the result is False, it remains False with more nominated pods, unless the quota's usage changes.
         """
-        if quota is None:
+        if request.quota is None:
             return False
+        amounts, own = request.in_quota, request.asked
         if self.by_usage:
             amounts = {resource: amount - own.get(resource, 0) for resource, amount in amounts.items()}
-        return self.usage.tree.within_min(quota, amounts)
-
-    def losing(self, quota: Quota | None, *, reclaims: bool) -> Sequence[Quota | None]:
-        """See `Rules`. A quota loses pods only if the groups that it belongs to borrow, too. See `Lent`."""
-        if quota is None or not reclaims:
-            return super().losing(quota, reclaims=False)
-        lent = Lent(quota)
-        leaves = self.usage.tree.leaves.values()
-        return [leaf for leaf in leaves if leaf is not quota and lent.may_lose(leaf)]
+        return self.usage.tree.within_min(request.quota, amounts)
 
     def why_waiting(self, request: QuotaRequest, expected: NodeInfo, *, reclaims: bool) -> str | None:
         """See `Rules`. A pod also waits for pods of its quota, or for any pod on its nominated node.
@@ -136,13 +129,15 @@ class AckRules(Rules):
                     return QUOTA_LEAVING
         return None
 
-    def eligible_pods(self, quota: Quota | None, *, reclaims: bool) -> EligiblePods:
+    def claim(self, quota: Quota | None, *, reclaims: bool) -> Claim:
         """See `Rules`. Pods of the same gang or job are no victims, and neither are protected pods.
 
         The least important pods are considered first. They are the first to use up the disruptions that
-        budgets allow, and quotas lose pods only until they no longer borrow.
+        budgets allow, and quotas lose pods only until they no longer borrow. See `Lent`.
         """
-        lent = Lent(quota) if reclaims and quota is not None else None
+        if quota is None:
+            return super().claim(quota, reclaims=False)
+        lent = Lent(quota) if reclaims else None
         quota_of, covers = self.usage.of, self._protection.covers
 
         def victims(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
@@ -168,7 +163,10 @@ class AckRules(Rules):
             found.reverse()
             return found
 
-        return victims
+        if lent is None:
+            return Claim((quota,), victims)
+        leaves = self.usage.tree.leaves.values()
+        return Claim((leaf for leaf in leaves if leaf is not quota and lent.may_lose(leaf)), victims)
 
     def _disrupts(self, victim: PodInfo, left: dict[int, int]) -> bool:
         """Charges a victim to its budgets if all of them allow it, and returns True if they do."""

@@ -18,7 +18,7 @@ from harness.models.kube.preemption.budgets import Budgets
 from harness.models.kube.preemption.evaluator import Preemption
 from harness.models.kube.refusal import DISABLED, NO_VICTIMS
 from harness_plugins.elastic_quota.failure import Failure, QuotaRefusal
-from harness_plugins.elastic_quota.quota_request import QuotaRequest, nominated_besides, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, Others, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import DefaultSearch, DryRuns, QuotaSearch, Search, Step
 from harness_plugins.elastic_quota.tentative import TentativePlacement
@@ -68,6 +68,7 @@ class Attempts:
         scheduling: Scheduling,
         budgets: Budgets,
         rules: Rules,
+        nominated: Nominated,
         preemption: Preemption | None,
         *,
         falls_back: bool,
@@ -78,18 +79,17 @@ class Attempts:
         self._budgets = budgets
         self._usage = rules.usage
         self._rules = rules
+        self._nominated = nominated
         self._preemption = preemption
         self._falls_back = falls_back
         self._dry_runs = dry_runs
 
     def try_pod(self, pod: PodInfo) -> Outcome:
         """Tries to place one pod."""
-        found = self._find_node(pod, self._besides([pod]))
+        found = self._find_node(pod, self._nominated.besides([pod]))
         if isinstance(found, NodeInfo):
             return Placed({pod: found})
-        request = found.request
-        quota = request.quota
-        search = self._search({quota: self._rules.reclaims(quota, request.in_quota, request.own)})
+        search = self._search({found.request.quota: self._rules.reclaims(found.request)})
         refusal = self._refused(search, found)
         return refusal or self._make_room([pod], search, {}, {pod: found})
 
@@ -114,7 +114,7 @@ class Attempts:
         return outcome
 
     def _try_together(self, pods: Sequence[PodInfo], least: int) -> Outcome:
-        others = self._besides(pods)
+        others = self._nominated.besides(pods)
         if least > len(pods):
             request = quota_request(pods[0], self._usage, others)
             return _refusal(self._failure(request._replace(excess=None)), TOO_FEW)
@@ -123,10 +123,7 @@ class Attempts:
             if fitting and len(fitting) >= least:
                 return Placed(fitting)
         wholes = self._wholes(pods, others)
-        reclaims = self._rules.reclaims
-        search = self._search(
-            {quota: reclaims(quota, whole.in_quota, whole.asked) for quota, whole in wholes.items()}
-        )
+        search = self._search({quota: self._rules.reclaims(whole) for quota, whole in wholes.items()})
         for whole in wholes.values():
             excess = self._over(whole)
             if excess is None:
@@ -154,10 +151,7 @@ class Attempts:
             else Placed(tentative.placed)
         )
 
-    def _besides(self, mates: Sequence[PodInfo]) -> Sequence[PodInfo]:
-        return nominated_besides(mates, self._usage, self._cache)
-
-    def _find_node(self, pod: PodInfo, others: Sequence[PodInfo]) -> NodeInfo | Failure:
+    def _find_node(self, pod: PodInfo, others: Others) -> NodeInfo | Failure:
         request = quota_request(pod, self._usage, others)
         if request.excess is not None:
             return self._failure(request)
@@ -169,7 +163,7 @@ class Attempts:
     def _failure(self, request: QuotaRequest) -> Failure:
         return Failure(request, self._scheduling.pre_filter(request.pod), self._cache, None)
 
-    def _fitting(self, pods: Sequence[PodInfo], others: Sequence[PodInfo]) -> Mapping[PodInfo, NodeInfo]:
+    def _fitting(self, pods: Sequence[PodInfo], others: Others) -> Mapping[PodInfo, NodeInfo]:
         """Returns the pods that get a node without preemption, each as if the earlier pods were placed."""
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         try:
@@ -183,19 +177,21 @@ class Attempts:
 
     # --- gangs --------------------------------------------------------------------------------------------
 
-    def _wholes(self, pods: Sequence[PodInfo], others: Sequence[PodInfo]) -> dict[Quota | None, QuotaRequest]:
+    def _wholes(self, pods: Sequence[PodInfo], others: Others) -> dict[Quota | None, QuotaRequest]:
         """Returns the request of all pods to each quota. Its `excess` is that of the first pod alone."""
         mates: dict[Quota | None, list[PodInfo]] = {}
         for pod in pods:
             mates.setdefault(self._usage.quota_of(pod), []).append(pod)
         return {
-            quota: quota_request(of[0], self._usage, others).joined_by(map(self._usage.amounts, of[1:]))
+            quota: quota_request(of[0], self._usage, others).joined_by(
+                self._usage.of(each).amounts for each in of[1:]
+            )
             for quota, of in mates.items()
         }
 
     def lets_in(self, pods: Sequence[PodInfo]) -> bool:
         """Returns True if the quotas admit all of these pods now, in addition to nominated pods."""
-        wholes = self._wholes(pods, self._besides(pods))
+        wholes = self._wholes(pods, self._nominated.besides(pods))
         return all(whole.excess is None and self._over(whole) is None for whole in wholes.values())
 
     def _over(self, request: QuotaRequest) -> Excess | None:
@@ -233,7 +229,7 @@ class Attempts:
         rejecting = frozenset(plugin for failure in failures.values() for plugin in failure.rejecting)
         tentative = TentativePlacement(self._cache, self._usage, self._budgets)
         steps: list[Step] = []
-        others = self._besides(pods) if len(pods) > 1 else ()
+        others = self._nominated.besides(pods)
         try:
             for pod, node in placed.items():
                 tentative.place(pod, node)

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.quota import Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
-from harness.models.kube.preemption.victims import EligiblePods
-from harness_plugins.elastic_quota.dry_run import Exceeded
+from harness_plugins.elastic_quota.dry_run import Claim, Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.rules import Rules
 
@@ -28,9 +27,9 @@ class CapacityRules(Rules):
     names_nodes = True
     counts_twice = True
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
+    def reclaims(self, request: QuotaRequest) -> bool:
         """Returns True if `usage + request <= min` for the quota in the compared resources."""
-        return quota is not None and quota.over_min(amounts) is None
+        return request.quota is not None and request.quota.over_min(request.in_quota) is None
 
     def exceeded(self, request: QuotaRequest) -> Exceeded:
         """Returns all limits that the pod exceeds.
@@ -38,14 +37,12 @@ class CapacityRules(Rules):
         A dry run first removes all potential victims, and then ignores the requests of nominated pods. When
         it puts victims back, it counts these requests, as does the attempt that follows.
         """
-        tree = self.usage.tree
-        return Exceeded(request.excesses(tree), request.own_excesses(tree))
+        tree, own = self.usage.tree, request.own
+        alone = request._replace(in_quota=own, in_all=own, shared={})
+        return Exceeded(request.excesses(tree), alone.excesses(tree))
 
-    def eligible_pods(self, quota: Quota | None, *, reclaims: bool) -> EligiblePods:
-        """Returns a function that finds the potential victims on a node. Least important pods come first.
-
-        If the pod reclaims, each borrowing quota loses pods until it no longer borrows.
-        """
+    def claim(self, quota: Quota | None, *, reclaims: bool) -> Claim:
+        """See `Rules`. Least important pods come first. Each quota loses pods until it no longer borrows."""
         usage = self.usage
 
         def lower(node: NodeInfo, preemptor: PodInfo) -> Sequence[PodInfo]:
@@ -58,10 +55,13 @@ class CapacityRules(Rules):
                 if theirs is None or theirs is quota or are_mates(each, preemptor):
                     continue
                 if theirs.borrows() is not None:
-                    usage.refund(each)
+                    usage.charge(each, -1)
                     found.append(each)
             for each in found:
                 usage.charge(each)
             return found
 
-        return borrowers if reclaims else lower
+        if not reclaims:
+            return Claim((quota,), lower)
+        leaves = usage.tree.leaves.values()
+        return Claim([leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None], borrowers)

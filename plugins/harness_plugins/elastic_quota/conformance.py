@@ -16,7 +16,7 @@ from harness.models.kube.preemption.evaluator import pick_one_node_for_preemptio
 from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.koordinator import KoordinatorRules
-from harness_plugins.elastic_quota.quota_request import QuotaRequest, nominated_besides, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, quota_request
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.rules import Rules
 from harness_plugins.elastic_quota.search import QuotaSearch
@@ -37,7 +37,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     asked = question_of(case)
     tree = QuotaTree(asked.cluster.elastic_quotas, hierarchical=False)
     usage = _usage(asked.cluster, tree, asked.running)
-    others = nominated_besides([asked.pod], usage, asked.scheduling.cache)
+    others = Nominated(usage, asked.scheduling.cache).besides([asked.pod])
     request = quota_request(asked.pod, usage, others)
     return {"used": _used(usage), **_pre_filter(request), **_outcome(request, asked, CapacityRules(usage))}
 
@@ -61,7 +61,7 @@ def attempt(case: Mapping[str, Any]) -> dict[str, Any]:
     tree, _ = _with_runtimes(case, asked.cluster)
     usage = _usage(asked.cluster, tree, asked.running)
     usage.ask(asked.pod)
-    request = quota_request(asked.pod, usage, ())
+    request = quota_request(asked.pod, usage, Nominated(usage, asked.scheduling.cache).beside)
     limit = {} if request.quota is None else tree.runtime(request.quota)
     said = _outcome(request, asked, KoordinatorRules(usage))
     said.pop("deleted", None)
@@ -119,7 +119,7 @@ def _outcome(request: QuotaRequest, asked: Question, rules: Rules) -> dict[str, 
             return {"outcome": "Fits", "feasibleNodes": sorted(node.name for node in feasible)}
         diagnosis = found
     failure = Failure(request, state, cache, diagnosis)
-    reclaims = {request.quota: rules.reclaims(request.quota, request.in_quota, request.own)}
+    reclaims = {request.quota: rules.reclaims(request)}
     search = QuotaSearch(scheduling, asked.budgets, rules, reclaims)
     why = search.why_not(failure)
     if why is not None:

@@ -6,7 +6,7 @@ dry run follows kube-scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
 from harness.models.elastic.quota import Amounts, Quota
@@ -14,6 +14,7 @@ from harness.models.elastic.tree import Excesses
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.status import Code, Status
 from harness.models.kube.pod import PodInfo
+from harness.models.kube.preemption.victims import EligiblePods
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
 OVER_QUOTA = Status(Code.UNSCHEDULABLE, "", ("global quota max exceeded",))
@@ -27,6 +28,22 @@ def no_victims(pod: PodInfo, node: NodeInfo) -> Status:
     """Returns the status for a node without possible victims, with the message of scheduler-plugins."""
     said = f"No victims found on node {node.name} for preemptor pod {pod.name}"
     return Status(Code.UNRESOLVABLE, "", (said,))
+
+
+class Claim(NamedTuple):
+    """The potential victims of a pod. The state does not change while a claim is in use.
+
+    Attributes:
+        losing: the quotas that may lose pods, which can be read once. None stands for pods without a quota.
+        eligible_pods: finds the potential victims on a node.
+    """
+
+    losing: Iterable[Quota | None]
+    eligible_pods: EligiblePods
+
+    def is_in_vain(self) -> bool:
+        """Returns True if no quota may lose pods."""
+        return not any(True for _ in self.losing)
 
 
 class Exceeded(NamedTuple):

@@ -18,17 +18,17 @@ def quota_detail(pod: PodInfo, victims: Iterable[PodInfo], usage: QuotaUsage) ->
     See `states`. `queue` is the preemptor's quota, and `request` is the pod's request. `taken` has the
     quantities that each quota loses.
     """
-    quota = usage.quota_of(pod)
+    quota, asked, _ = usage.of(pod)
     if quota is None:
         return {}
     taken: dict[Quota, dict[str, int]] = {}
     for victim in victims:
         theirs = usage.quota_of(victim)
         if theirs is not None:
-            add_to(taken.setdefault(theirs, {}), usage.amounts(victim))
+            add_to(taken.setdefault(theirs, {}), usage.of(victim).amounts)
     return {
         "queue": quota.name,
-        "request": dict(usage.amounts(pod)),
+        "request": dict(asked),
         "taken": {theirs.name: amounts for theirs, amounts in taken.items()},
         **states(dict.fromkeys((quota, *taken))),
     }

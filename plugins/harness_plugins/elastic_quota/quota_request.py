@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, final
 
 from harness.models.cluster import frozen
 from harness.models.elastic.quota import Amounts, Quota
@@ -73,12 +74,6 @@ class QuotaRequest(NamedTuple):
             return ()
         return tree.excesses(self.quota, self.in_quota, self.shared, self.in_all)
 
-    def own_excesses(self, tree: QuotaTree) -> Excesses:
-        """Returns all limits that the requests of the pod itself exceed now."""
-        if self.quota is None or self.excess is None:
-            return ()
-        return tree.excesses(self.quota, self.own, _NOTHING, self.own)
-
 
 class Taken(NamedTuple):
     """The requests of nominated pods that count in addition to a pod's own requests. See `QuotaRequest`."""
@@ -95,50 +90,72 @@ class Taken(NamedTuple):
 _NOTHING_TAKEN = Taken(_NONE, _NONE, _NOTHING)
 
 
-def nominated_besides(mates: Sequence[PodInfo], usage: QuotaUsage, cache: Cache) -> Sequence[PodInfo]:
-    """Returns the nominated pods that count in an attempt. Nominations do not change during an attempt.
-
-    The pods of the attempt are left out, because they are charged when they are placed.
-    """
-    if not (cache.expecting and usage.tree.counts_nominated):
-        return ()
-    apart = frozenset(mates)
-    return [pod for node in cache.expecting for pod in node.nominated if pod not in apart]
+Others: TypeAlias = Callable[[Quota, int], Taken]
+"""Returns the requests of nominated pods that count for a pod with a quota and a priority."""
 
 
-def taken_by(pods: Sequence[PodInfo], quota: Quota, at_least: int, usage: QuotaUsage) -> Taken:
-    """Returns the requests of nominated pods that count for a pod with this quota and priority."""
-    if not pods:
-        return _NOTHING_TAKEN
-    in_quota: dict[str, int] = {}
-    in_all: dict[str, int] = {}
-    shared: dict[Quota, dict[str, int]] = {}
-    for pod in pods:
-        theirs, amounts, _ = usage.of(pod)
-        if theirs is quota:
-            if pod.priority >= at_least:
-                add_to(in_quota, amounts)
+@final
+class Nominated:
+    """The pods that are nominated to nodes. Nominations do not change during an attempt."""
+
+    def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
+        self._usage = usage
+        self._cache = cache
+        self._at = -1
+        self._taken: dict[tuple[Quota, int], Taken] = {}  # while no node changes
+
+    def besides(self, mates: Sequence[PodInfo]) -> Others:
+        """Returns the nominated pods that count for the pods of an attempt.
+
+        These pods themselves are left out, because they are charged when they are placed.
+        """
+        if not any(mate.nominated for mate in mates):
+            return self.beside
+        return partial(self._sum, frozenset(mates))
+
+    def beside(self, quota: Quota, priority: int) -> Taken:
+        """Returns what counts for a pod that is not nominated. See `Others`."""
+        if self._at != self._cache.version:
+            self._at = self._cache.version
+            self._taken.clear()
+        taken = self._taken.get((quota, priority))
+        if taken is None:
+            taken = self._taken[quota, priority] = self._sum(frozenset(), quota, priority)
+        return taken
+
+    def _sum(self, apart: Collection[PodInfo], quota: Quota, at_least: int) -> Taken:
+        if not (self._cache.expecting and self._usage.tree.counts_nominated):
+            return _NOTHING_TAKEN
+        pods = [pod for node in self._cache.expecting for pod in node.nominated if pod not in apart]
+        in_quota: dict[str, int] = {}
+        in_all: dict[str, int] = {}
+        shared: dict[Quota, dict[str, int]] = {}
+        for pod in pods:
+            theirs, amounts, _ = self._usage.of(pod)
+            if theirs is quota:
+                if pod.priority >= at_least:
+                    add_to(in_quota, amounts)
+                    add_to(in_all, amounts)
+            elif theirs is not None and theirs.borrows() is None:
                 add_to(in_all, amounts)
-        elif theirs is not None and theirs.borrows() is None:
-            add_to(in_all, amounts)
-            for above in quota.line[1:]:
-                if above in theirs.line:
-                    add_to(shared.setdefault(above, {}), amounts)
-    return Taken(in_quota, in_all, shared)
+                for above in quota.line[1:]:
+                    if above in theirs.line:
+                        add_to(shared.setdefault(above, {}), amounts)
+        return Taken(in_quota, in_all, shared)
 
 
-def quota_request(pod: PodInfo, usage: QuotaUsage, others: Sequence[PodInfo]) -> QuotaRequest:
+def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others) -> QuotaRequest:
     """Returns the request of a pod.
 
     Args:
         pod: the pod, which must not be bound.
         usage: the quotas.
-        others: the nominated pods. See `nominated_besides`.
+        others: the nominated pods. See `Nominated.besides`.
     """
     quota, own, firm = usage.of(pod)
     if quota is None:
         return QuotaRequest(pod, None)
-    in_quota, in_all, shared = taken_by(others, quota, pod.priority, usage).with_own(own)
+    in_quota, in_all, shared = others(quota, pod.priority).with_own(own)
     tree = usage.tree
     excess = tree.refusing(quota, in_quota, shared, in_all)
     if excess is None and firm:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
@@ -36,7 +35,6 @@ class QuotaUsage:
         self._pod_quotas: dict[tuple[Template, str], PodQuota] = {}
         self._bound: dict[Quota | None, dict[int, int]] = {}  # the number of pods of each priority
         self._nodes: dict[Quota | None, dict[int, int]] = {}  # the number of pods on each node
-        self._changes: Counter[Quota | None] = Counter()
 
     def become(self, cluster: Cluster, pods: Iterable[PodInfo]) -> None:
         """Counts all pods again, after a change of quotas or of queues that belong to quotas.
@@ -86,29 +84,18 @@ class QuotaUsage:
         name = self._leaves.of(namespace, queue, labels.get(QUOTA_NAME_LABEL, ""))
         return None if name is None else self.tree.leaves[name]
 
-    def amounts(self, pod: PodInfo) -> Amounts:
-        """Returns the quantities that a pod takes from its quota."""
-        return self.of(pod).amounts
-
-    def charge(self, pod: PodInfo) -> None:
-        """Charges the requests of a pod to its quota."""
+    def charge(self, pod: PodInfo, sign: int = 1) -> None:
+        """Charges the requests of a pod to its quota (1), or refunds them (-1)."""
         quota, amounts, firm = self.of(pod)
         if quota is not None:
-            self.tree.charge(quota, amounts)
+            if sign > 0:
+                self.tree.charge(quota, amounts)
+            else:
+                self.tree.refund(quota, amounts)
             if firm:
-                self.tree.hold(quota, amounts)
+                self.tree.hold(quota, amounts, sign)
             if pod.terminating:
-                self.tree.leave(quota, amounts)
-
-    def refund(self, pod: PodInfo) -> None:
-        """Refunds the requests of a pod to its quota."""
-        quota, amounts, firm = self.of(pod)
-        if quota is not None:
-            self.tree.refund(quota, amounts)
-            if firm:
-                self.tree.hold(quota, amounts, -1)
-            if pod.terminating:
-                self.tree.leave(quota, amounts, -1)
+                self.tree.leave(quota, amounts, sign)
 
     def ask(self, pod: PodInfo, sign: int = 1) -> None:
         """Adds the request of a pending or running pod (1), or removes the request of a deleted pod (-1)."""
@@ -116,46 +103,30 @@ class QuotaUsage:
         if quota is not None:
             self.tree.ask(quota, amounts, sign)
 
-    def bind(self, pod: PodInfo, position: int) -> None:
-        """Binds a pod to the node at a position, permanently and not only as a trial."""
-        self.charge(pod)
+    def bind(self, pod: PodInfo, position: int, sign: int = 1) -> None:
+        """Binds a pod to the node at a position, permanently and not only as a trial.
+
+        If `sign` is -1, removes a pod that is gone from this node.
+        """
+        self.charge(pod, sign)
         quota, amounts, _ = self.of(pod)
         if quota is None:
-            self.tree.take_outside(amounts)
-        self._changes[quota] += 1
-        for counts, key in ((self._bound, pod.priority), (self._nodes, position)):
-            of_quota = counts.setdefault(quota, {})
-            of_quota[key] = of_quota.get(key, 0) + 1
+            self.tree.take_outside(amounts, sign)
+        _count(self._bound, quota, pod.priority, sign)
+        _count(self._nodes, quota, position, sign)
 
     def find_on(self, nodes: Sequence[NodeInfo]) -> None:
         """Looks up the nodes of all pods again, after the positions of nodes have changed."""
         self._nodes.clear()
         for node in nodes:
             for pod in node.pods:
-                of_quota = self._nodes.setdefault(self.quota_of(pod), {})
-                of_quota[node.position] = of_quota.get(node.position, 0) + 1
-
-    def unbind(self, pod: PodInfo) -> None:
-        """Removes a bound pod that is gone."""
-        self.refund(pod)
-        quota, amounts, _ = self.of(pod)
-        if quota is None:
-            self.tree.take_outside(amounts, -1)
-        self._changes[quota] += 1
-        _less(self._bound[quota], pod.priority)
-        _less(self._nodes[quota], pod.node)
+                _count(self._nodes, self.quota_of(pod), node.position)
 
     def reprioritize(self, pod: PodInfo, priority: int) -> None:
         """Prepares for a new priority of a bound pod. Call this while the pod still has its old priority."""
         quota = self.quota_of(pod)
-        self._changes[quota] += 1
-        of_quota = self._bound[quota]
-        of_quota[priority] = of_quota.get(priority, 0) + 1
-        _less(of_quota, pod.priority)
-
-    def changes(self, quota: Quota | None) -> int:
-        """Returns how often pods of a quota, or pods without one, were bound, removed or reprioritized."""
-        return self._changes[quota]
+        _count(self._bound, quota, priority)
+        _count(self._bound, quota, pod.priority, -1)
 
     def nodes_of(self, quota: Quota | None) -> Collection[int]:
         """Returns the positions of the nodes on which pods of a quota, or pods without one, are bound."""
@@ -163,16 +134,17 @@ class QuotaUsage:
 
     def has_lower(self, quota: Quota | None, priority: int) -> bool:
         """Returns True if a less important pod of a quota, or a less important pod without one, is bound."""
-        return any(each < priority for each in self._bound.get(quota, ()))
+        return min(self._bound.get(quota, ()), default=priority) < priority
 
     def terminate(self, pod: PodInfo) -> None:
         """Records that a bound pod is about to terminate."""
-        quota = self.quota_of(pod)
+        quota, amounts, _ = self.of(pod)
         if quota is not None:
-            self.tree.leave(quota, self.amounts(pod))
+            self.tree.leave(quota, amounts)
 
 
-def _less(counts: dict[int, int], key: int) -> None:
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
+def _count(counts: dict[Quota | None, dict[int, int]], quota: Quota | None, key: int, sign: int = 1) -> None:
+    of_quota = counts.setdefault(quota, {})
+    of_quota[key] = of_quota.get(key, 0) + sign
+    if not of_quota[key]:
+        del of_quota[key]

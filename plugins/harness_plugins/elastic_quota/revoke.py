@@ -165,7 +165,7 @@ class Revocation:
         doesn't name. It starts at 0 for a resource that an earlier pod dropped, even if other pods still use
         this resource.
         """
-        amounts = pod.template.spec.requests if self._quirks else self._usage.amounts(pod)
+        amounts = pod.template.spec.requests if self._quirks else self._usage.of(pod).amounts
         kept = amounts if self._quirks else used
         return {each: used.get(each, 0) + sign * amounts.get(each, 0) for each in kept}
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from harness.models.elastic.quota import Amounts, Quota
+from harness.models.elastic.quota import Quota
 from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.pod import PodInfo
 from harness.models.kube.preemption.evaluator import VICTIMS_LEAVING
-from harness.models.kube.preemption.victims import EligiblePods
-from harness_plugins.elastic_quota.dry_run import Exceeded
+from harness_plugins.elastic_quota.dry_run import Claim, Exceeded
 from harness_plugins.elastic_quota.quota_request import QuotaRequest
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 
@@ -56,25 +55,25 @@ class Rules:
     def __init__(self, usage: QuotaUsage) -> None:
         self.usage = usage
 
-    def reclaims(self, quota: Quota | None, amounts: Amounts, own: Amounts) -> bool:
-        """Returns True if pods claim the guarantee of their quota, and so preempt pods of other quotas.
-
-        Args:
-            quota: the quota.
-            amounts: the requests, including those of nominated pods. See `QuotaRequest.in_quota`.
-            own: the part of `amounts` that belongs to the pod, or to the pods of its gang.
-        """
+    def reclaims(self, request: QuotaRequest) -> bool:
+        """Returns True if pods claim the guarantee of their quota, and so preempt pods of other quotas."""
         return False
 
-    def losing(self, quota: Quota | None, *, reclaims: bool) -> Sequence[Quota | None]:
-        """Returns the quotas whose pods may be victims: those that borrow, or only the preemptor's own quota.
+    def claim(self, quota: Quota | None, *, reclaims: bool) -> Claim:
+        """Returns the potential victims of a pod. If the pod reclaims, these are pods of borrowing quotas.
 
-        The quota None stands for the pods outside of all quotas.
+        Otherwise, they are less important pods of the pod's own quota.
         """
-        if not reclaims:
-            return () if quota is None and self.needs_quota else (quota,)
-        leaves = self.usage.tree.leaves.values()
-        return [leaf for leaf in leaves if leaf is not quota and leaf.borrows() is not None]
+        losing = () if quota is None and self.needs_quota else (quota,)
+        return Claim(losing, lambda node, preemptor: self.lower_pods(node.pods, preemptor, quota))
+
+    def lower_pods(
+        self, pods: Iterable[PodInfo], preemptor: PodInfo, quota: Quota | None
+    ) -> Sequence[PodInfo]:
+        """Returns the pods of a quota that are less important than a preemptor, and that it may preempt."""
+        of = self.usage.of
+        own = [each for each in pods if each.priority < preemptor.priority and of(each).quota is quota]
+        return [each for each in own if not (of(each).firm or are_mates(each, preemptor))]
 
     def why_waiting(self, request: QuotaRequest, expected: NodeInfo, *, reclaims: bool) -> str | None:
         """Returns the reason why a pod waits for pods that terminate, or None if it can preempt now.
@@ -104,18 +103,3 @@ class Rules:
         """Returns the exceeded limits that count in a dry run: all limits, with the nominated pods."""
         excesses = request.excesses(self.usage.tree)
         return Exceeded(excesses, excesses)
-
-    def eligible_pods(self, quota: Quota | None, *, reclaims: bool) -> EligiblePods:
-        """Returns a function that finds the potential victims on a node. Call it only if any quota may lose.
-
-        By default, these are the less important pods of the same quota that may be preempted.
-        """
-        return lambda node, preemptor: self.lower_pods(node.pods, preemptor, quota)
-
-    def lower_pods(
-        self, pods: Iterable[PodInfo], preemptor: PodInfo, quota: Quota | None
-    ) -> Sequence[PodInfo]:
-        """Returns the pods of a quota that are less important than a preemptor, and that it may preempt."""
-        of = self.usage.of
-        own = [each for each in pods if each.priority < preemptor.priority and of(each).quota is quota]
-        return [each for each in own if not (of(each).firm or are_mates(each, preemptor))]

@@ -26,6 +26,7 @@ from harness_plugins.elastic_quota.attempt import Attempts, Placed, Planned
 from harness_plugins.elastic_quota.equals import Equals, job_of
 from harness_plugins.elastic_quota.failure import PLUGIN, Failure, QuotaRefusal
 from harness_plugins.elastic_quota.options import ELASTIC_QUOTA
+from harness_plugins.elastic_quota.quota_request import Nominated
 from harness_plugins.elastic_quota.quota_usage import QuotaUsage
 from harness_plugins.elastic_quota.revoke import OVERUSED, Revocation
 from harness_plugins.elastic_quota.rules import Rules
@@ -59,6 +60,7 @@ class QuotaScheduler:
 
     Attributes:
         advance: see `kube.scheduler.Scheduler`.
+        lets_in: see `Attempts`.
         said: the last recorded reason for refusing each waiting gang.
     """
 
@@ -84,18 +86,20 @@ class QuotaScheduler:
         self.usage = usage
         self._gangs = Gangs(cluster, together=gangs)
         self._revocation = revocation(kube.cache, kube.budgets) if revocation is not None else None
-        asked = rules(usage, kube.budgets)
+        asked, nominated = rules(usage, kube.budgets), Nominated(usage, kube.cache)
         kept = shortcuts and isinstance(asked, AckRules)  # others depend on more than can be compared
         self._dry_runs = KeptDryRuns(usage, kube.cache) if kept else None
         self._attempts = Attempts(
             kube.scheduling,
             kube.budgets,
             asked,
+            nominated,
             kube.preemption,
             falls_back=falls_back,
             dry_runs=self._dry_runs or on_each,
         )
-        self._lasting = KeptRefusals(asked, kube.scheduling) if shortcuts else None
+        self.lets_in = self._attempts.lets_in
+        self._lasting = KeptRefusals(asked, nominated, kube.scheduling) if shortcuts else None
         self._equals = Equals(usage)
         self._version = 0  # incremented by every change that may help a pod that has failed
 
@@ -125,10 +129,6 @@ class QuotaScheduler:
     def error_due(self) -> int:
         """The time of the next retry after an attempt ended with an error. It is far ahead if none is due."""
         return self._kube.error_due
-
-    def lets_in(self, pods: Sequence[PodInfo]) -> bool:
-        """Returns True if the quotas admit these pods together now, without preemption."""
-        return self._attempts.lets_in(pods)
 
     def add(self, pod: PodInfo) -> None:
         """Adds a pod that arrives."""
@@ -169,7 +169,7 @@ class QuotaScheduler:
         self.usage.ask(pod, -1)
         ended = pod.node >= 0 and not pod.terminating
         if pod.node >= 0:
-            self.usage.unbind(pod)
+            self.usage.bind(pod, pod.node, -1)
         self._kube.delete(pod)
         gang = pod.gang
         if gang is not None:

@@ -121,7 +121,7 @@ class QuotaSearch:
         """Returns the reason why preemption cannot help a pod, or None if only a dry run can tell."""
         request, rules, usage = failure.request, self._rules, self._usage
         quota, reclaims = request.quota, self._reclaims[request.quota]
-        if not rules.losing(quota, reclaims=reclaims):
+        if rules.claim(quota, reclaims=reclaims).is_in_vain():
             return NO_QUOTA if quota is None else NOBODY_BORROWS
         if not (reclaims or usage.has_lower(quota, request.pod.priority)):
             return rules.not_lower
@@ -147,9 +147,8 @@ class QuotaSearch:
         if alone and not rules.examines_all:
             pool = [each for each in pool if not nodes[each].unschedulable]
         with self._usage.tree.departed() if rules.looks_ahead else nullcontext():
-            losing = rules.losing(request.quota, reclaims=reclaims)
+            losing, eligible_pods = rules.claim(request.quota, reclaims=reclaims)
             where = set().union(*map(self._usage.nodes_of, losing))
-            eligible_pods = rules.eligible_pods(request.quota, reclaims=reclaims)
             shape_nodes = self._scheduling.shape_nodes(request.pod.template.shape)
             tries = Tries(failure, eligible_pods, rules.exceeded(request), shape_nodes, reclaims)
             there = [nodes[each] for each in pool if each in where]

@@ -55,7 +55,7 @@ class TentativePlacement:
         """Removes a bound pod."""
         node = self._cache.nodes[victim.node]
         self._remember(node)
-        self._usage.refund(victim)
+        self._usage.charge(victim, -1)
         self._evicted.append((victim, node, victim.devices))
         self._cache.remove_pod(victim)
         self._disrupt(victim, -1)
@@ -64,7 +64,7 @@ class TentativePlacement:
         """Restores the state before the trial."""
         cache, usage = self._cache, self._usage
         for pod in self.placed:
-            usage.refund(pod)
+            usage.charge(pod, -1)
             cache.remove_pod(pod)
         for victim, node, devices in self._evicted:
             victim.devices = devices

@@ -38,7 +38,7 @@ from harness_plugins.elastic_quota.attempt import Planned
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
-from harness_plugins.elastic_quota.quota_request import nominated_besides, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 from harness_plugins.elastic_quota.search import DryRun, QuotaSearch, Tries, on_each
 from harness_plugins.elastic_quota.shortcuts.kept_dry_runs import KeptDryRuns
@@ -114,14 +114,13 @@ def asked(happened: Happened, pod: PodInfo, *, reclaims: bool = False) -> Tries:
     scheduler = happened.scheduler
     found = scheduler.scheduling.schedule(pod)
     state = found.state if isinstance(found, Diagnosis) else scheduler.scheduling.pre_filter(pod)
-    others = nominated_besides([pod], scheduler.usage, scheduler.cache)
+    others = Nominated(scheduler.usage, scheduler.cache).besides([pod])
     request = quota_request(pod, scheduler.usage, others)
     excesses = request.excesses(scheduler.usage.tree)
+    rules = AckRules(scheduler.usage, scheduler.budgets, Protection())
     return Tries(
         Failure(request, state, scheduler.cache, None),
-        AckRules(scheduler.usage, scheduler.budgets, Protection()).eligible_pods(
-            request.quota, reclaims=reclaims
-        ),
+        rules.claim(request.quota, reclaims=reclaims).eligible_pods,
         Exceeded(excesses, excesses),
         scheduler.scheduling.shape_nodes(pod.template.shape),
         reclaims,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quota_worlds import Happened, Jobs, cluster, leaf, node, tree
 
 from harness.models.kube.pod import PodInfo
-from harness_plugins.elastic_quota.quota_request import Taken, nominated_besides, quota_request
+from harness_plugins.elastic_quota.quota_request import Nominated, Taken, quota_request
 from harness_plugins.elastic_quota.scheduler import QuotaScheduler
 
 
@@ -40,10 +40,10 @@ def test_a_pods_own_nomination_counts_once(seed: int) -> None:
     scheduler, waiting = with_nominations(random.Random(seed))
     usage, cache = scheduler.usage, scheduler.cache
     for pod in waiting:
-        found = quota_request(pod, usage, nominated_besides([pod], usage, cache))
+        found = quota_request(pod, usage, Nominated(usage, cache).besides([pod]))
         name = pod.nominated
         cache.nominate(pod, "")
-        expected = quota_request(pod, usage, nominated_besides((), usage, cache))
+        expected = quota_request(pod, usage, Nominated(usage, cache).besides(()))
         cache.nominate(pod, name)
         assert [(*each.items(),) for each in found[3:5]] == [(*each.items(),) for each in expected[3:5]]
         assert found == expected
@@ -56,10 +56,11 @@ def test_nominations_of_a_gangs_pods_do_not_count_for_it(seed: int) -> None:
     scheduler, waiting = with_nominations(rng)
     mates = rng.sample(waiting, min(2, len(waiting)))
     usage, cache = scheduler.usage, scheduler.cache
-    others = nominated_besides(mates, usage, cache)
+    others = Nominated(usage, cache).besides(mates)
+    found = [quota_request(mate, usage, others) for mate in mates]
     for mate in mates:
         cache.nominate(mate, "")
-    assert list(others) == list(nominated_besides((), usage, cache))
+    assert found == [quota_request(mate, usage, Nominated(usage, cache).beside) for mate in mates]
 
 
 def test_a_pod_counts_what_is_nominated_in_its_quota_and_elsewhere() -> None:
@@ -74,7 +75,7 @@ def test_a_pod_counts_what_is_nominated_in_its_quota_and_elsewhere() -> None:
             new = PodInfo(f"{pod.name}-{priority}", pod.template, priority, preempts=True, job=pod.job)
             cache.nominate(new, "n0")
     mine = PodInfo("mine", there[0].template, 1, preempts=True, job=there[0].job)
-    request = quota_request(mine, usage, nominated_besides([mine], usage, cache))
+    request = quota_request(mine, usage, Nominated(usage, cache).besides([mine]))
     assert (request.own["cpu"], request.in_quota["cpu"], request.in_all["cpu"]) == (1000, 2000, 6000)
     assert [amounts["cpu"] for amounts in request.shared.values()] == [4000]
 

@@ -28,7 +28,7 @@ from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import PodInfo, Shape, Verdicts
 from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
-from harness_plugins.elastic_quota.quota_request import Taken, nominated_besides, taken_by
+from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, Taken
 from harness_plugins.elastic_quota.rules import Rules
 
 Limit: TypeAlias = tuple[int, int, frozenset[str]]
@@ -48,7 +48,10 @@ class QuotaVerdicts:
         preempts: whether the pods ever preempt others.
     """
 
-    def __init__(self, pod: PodInfo, nodes: NodeRules, rules: Rules, cache: Cache, *, preempts: bool) -> None:
+    def __init__(
+        self, pod: PodInfo, nodes: NodeRules, rules: Rules, nominated: Nominated, cache: Cache, preempts: bool
+    ) -> None:
+        self._nominated = nominated
         self._rules = rules
         self._usage = rules.usage
         self._cache = cache
@@ -56,7 +59,7 @@ class QuotaVerdicts:
         self._pod = pod
         self._quota = rules.usage.quota_of(pod)
         self._preempts = preempts
-        self._names = {name: cache.resources[name] for name in self._usage.amounts(pod)}
+        self._names = {name: cache.resources[name] for name in self._usage.of(pod).amounts}
         self._nothing: Amounts = dict.fromkeys(self._names, 0)
         # Two objects, because each keeps what it returned last.
         self._free_since = MostRoom(cache, nodes, None, pod.priority)
@@ -64,7 +67,7 @@ class QuotaVerdicts:
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
         self._by_limit: dict[Bound, frozenset[str]] = {}
         # What all verdicts at one version have in common, see `_look`.
-        self._at = self._changes = -1
+        self._at = -1
         self._asked: Amounts = self._nothing  # by nominated pods in this quota
         self._limits: list[Limit] = []
         self._other_limits: Iterator[Limit] = iter(())  # those that no pod has been compared with yet
@@ -118,8 +121,9 @@ class QuotaVerdicts:
         """
         if self._claims is None:
             rules, quota = self._rules, self._quota
-            self._claims = rules.reclaims(quota, self._asked, self._nothing)
-            self._in_vain = self._claims and not rules.losing(quota, reclaims=True)
+            asked = QuotaRequest(self._pod, quota, self._nothing, self._asked)
+            self._claims = rules.reclaims(asked)
+            self._in_vain = self._claims and rules.claim(quota, reclaims=True).is_in_vain()
         return self._claims and not (self._in_vain and each is None)
 
     def _may_fit(self, least: Sequence[int], seen: int) -> bool:
@@ -143,14 +147,10 @@ class QuotaVerdicts:
         if quota is None:  # the pod can at most preempt by priority
             self._may_preempt = self._preempts and cache.has_lower(pod.priority)
             return
-        changes = usage.changes(quota)
-        if changes != self._changes:
-            self._changes = changes
-            self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
+        self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
         if self._may_preempt:
             return  # nothing else matters
-        others = nominated_besides((), usage, cache)
-        taken = taken_by(others, quota, pod.priority, usage).with_own(self._nothing)
+        taken = self._nominated.beside(quota, pod.priority).with_own(self._nothing)
         self._asked = taken.in_quota
         self._limits = []
         self._other_limits = self._limits_beside(quota, taken)
@@ -247,8 +247,9 @@ class Foreseen:
 class KeptRefusals:
     """Finds lasting refusals, and keeps the verdicts on which they are based."""
 
-    def __init__(self, rules: Rules, scheduling: Scheduling) -> None:
+    def __init__(self, rules: Rules, nominated: Nominated, scheduling: Scheduling) -> None:
         self._rules = rules
+        self._nominated = nominated
         self._scheduling = scheduling
         self._verdicts: Memo[object, QuotaVerdicts] = Memo()
 
@@ -281,7 +282,7 @@ class KeptRefusals:
         key = quota, pod.priority, preempts, tuple(amounts), nodes
         verdicts = self._verdicts.get(key)
         if verdicts is None:
-            verdicts = QuotaVerdicts(pod, nodes, self._rules, cache, preempts=preempts)
+            verdicts = QuotaVerdicts(pod, nodes, self._rules, self._nominated, cache, preempts)
             self._verdicts[key] = verdicts
         foreseen = Foreseen(
             verdicts,
