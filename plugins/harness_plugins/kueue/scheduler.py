@@ -533,7 +533,7 @@ class Scheduler:
         for workload in heads.workloads:
             if workload.namespace_mismatch:
                 pending = self._queue_of(workload)
-                if self._parks_any_class and not pending.strict:
+                if self._parks_any_class and not pending.queue.strict:
                     pending.set_class_inadmissible(workload.equivalence_class)
                 pending.set_namespace_mismatch(workload)
                 left_out.append(workload)
@@ -542,7 +542,7 @@ class Scheduler:
                 taken.append(workload)
             else:
                 self._refusals.leave_out(workload, INVALID)
-                if not (pending := self._queue_of(workload)).strict:
+                if not (pending := self._queue_of(workload)).queue.strict:
                     if self._parks_any_class:
                         pending.set_class_inadmissible(workload.equivalence_class)
                     else:

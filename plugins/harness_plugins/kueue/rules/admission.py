@@ -273,7 +273,7 @@ class AdmissionCycle:
         if reason == PENDING_PREEMPTION:
             pending.preempts(workload)
         again = reason in (PENDING_PREEMPTION, FAILED_AFTER_NOMINATION)
-        if pending.strict or again or workload.last_assignment is not None:
+        if pending.queue.strict or again or workload.last_assignment is not None:
             return
         entry.inadmissible = True
         if self._gates.scheduling_equivalence_hashing:

@@ -87,8 +87,13 @@ class CachedNoFit:
         self._version, self._holds = version, False
         queue = self._queue
         changed = queue.generation != self._generation
+        # In a tree without cohorts below its root, the queue's own usage says which node has the quota.
+        may_move, available = changed or len(queue.path) > 1, cache.tree.available
         for cell, amount, quota in self._checks:
-            if quota_of(cache, queue, cell, amount) != quota:
+            if may_move:
+                if quota_of(cache, queue, cell, amount) != quota:
+                    return False
+            elif amount and (amount <= available(queue.node, cell)) is not quota[0]:
                 return False
         if changed:
             found = _why_all_fail(self._searches, reasons)
@@ -185,7 +190,7 @@ class CachedNoFits:
         is the result of the method `version`.
         """
         queue = pending.queue
-        if pending.strict or not self._by_class or workload.last_assignment is not None:
+        if queue.strict or not self._by_class or workload.last_assignment is not None:
             return None
         no_fit = self._still(workload, version)
         if no_fit is None or no_fit.turn_matters:

@@ -241,7 +241,7 @@ class InVain:
     def _alone(self, pending: PendingQueue, head: Workload) -> Run | None:
         """Returns a run that consists of the first head if it is futile, otherwise None."""
         queue = pending.queue
-        if pending.strict:
+        if queue.strict:
             return None
         known = self._counts[queue.number] and pending.preemptor is not head
         lack = self._lacks.of(head) if known else None

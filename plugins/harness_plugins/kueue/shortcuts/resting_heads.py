@@ -241,6 +241,8 @@ class RestingHeads:
                 self.reason_changed(run.head)
             if not run.number:
                 del runs[at]
+                if len(run.pending.present) == 1:
+                    self._active.remove(at)  # its only class is inadmissible now
 
     def take_all(self) -> list[Workload]:
         """Returns the first workload of every queue that is not empty. Afterwards, no heads are resting."""

@@ -22,6 +22,7 @@ class ClusterQueueState:
         branch: the child of the root that contains the queue or is the queue itself. Without a cohort, it is
             the queue's own node.
         reclaims: whether the queue may preempt workloads of other queues.
+        strict: whether the queue is StrictFIFO. Its head then blocks all others until it is admitted.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.
@@ -36,6 +37,7 @@ class ClusterQueueState:
     root: int
     branch: int
     reclaims: bool
+    strict: bool
     usable: bool
 
     def __init__(self, name: str) -> None:
@@ -53,6 +55,7 @@ class ClusterQueueState:
         self.root = path[-1] if path else node
         self.branch = (node, *path)[-2] if path else node
         self.reclaims = bool(path) and spec.preemption.reclaim_within_cohort != "Never"
+        self.strict = spec.queueing_strategy == "StrictFIFO"
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:

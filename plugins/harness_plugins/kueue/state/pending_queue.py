@@ -59,11 +59,6 @@ class PendingQueue:
         self._tickets = 0
         self.requeued = False
 
-    @property
-    def strict(self) -> bool:
-        """True if the queue is StrictFIFO. Its head then blocks all other workloads until it is admitted."""
-        return self.queue.spec.queueing_strategy == "StrictFIFO"
-
     def follow(self, mismatches: Callable[[str], bool]) -> None:
         """Switches to the current namespace selector of the queue.
 
@@ -200,7 +195,7 @@ class PendingQueue:
     def preempts(self, workload: Workload) -> None:
         """Records that a workload issued preemptions, or waits for its victims to be gone."""
         self.preemptor = workload
-        self._sticky = self._may_stick and not self.strict
+        self._sticky = self._may_stick and not self.queue.strict
 
     def first(self) -> Workload | None:
         """Returns the first workload that is not inadmissible. The workload stays in its place."""
@@ -271,7 +266,7 @@ class PendingQueue:
         Call this method directly after `first` has found a workload.
         """
         preemptor = self.preemptor
-        if self.strict or self.queue.spec.by_usage or self._line.scattered:
+        if self.queue.strict or self.queue.spec.by_usage or self._line.scattered:
             return None
         if preemptor is not None and not self._sticky:
             return None
