@@ -127,14 +127,14 @@ def _why_not(cache: Cache, incoming: Incoming) -> dict[str, Any]:
 def _why_not_by_shares(cache: Cache, rules: FairSharing, incoming: Incoming) -> dict[str, Any]:
     """Returns why a fair-sharing search finds no targets, with the shares that protect other workloads."""
     own, candidates = incoming.queue, Candidates(cache, incoming)
-    others = borrowers(cache, own, incoming.need, cache.members_below(own.root))
-    reclaim, theirs = candidates.reclaim, any(map(candidates.of, others))
-    if not (theirs or candidates.of(own)):
+    others = list(borrowers(cache, own, incoming.need, cache.members_below(own.root)))
+    reclaim, theirs = candidates.reclaim, any(candidates.head(queue) is not None for queue in others)
+    if not theirs and candidates.head(own) is None:
         held = any(has_candidate(cache.holders[each.node], incoming.mask, ANY) for each in others)
         return _no_candidates(_forbidden(cache, incoming, others=held))
     if reclaim is None or not theirs:
         return {"preemption": _TOO_LITTLE}
-    if not candidates.of(own) and _all_have_less(cache, rules, incoming, others):
+    if candidates.head(own) is None and _all_have_less(cache, rules, incoming, others):
         return {"preemption": _BY_SHARES, **_compared(cache, rules, incoming, others, reclaim, ())}
     search, _ = rules.search(incoming, candidates)
     gone = {target.workload for target in search.targets}

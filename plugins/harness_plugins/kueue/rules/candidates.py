@@ -80,14 +80,12 @@ def _compared(left: Workload, right: Workload) -> int:
 
 def borrowers(
     cache: Cache, own: ClusterQueueState, need: tuple[int, ...], queues: Iterable[ClusterQueueState]
-) -> list[ClusterQueueState]:
-    """Returns the queues other than `own` that use more than their nominal quota of a needed resource."""
+) -> Iterator[ClusterQueueState]:
+    """Yields the queues other than `own` that use more than their nominal quota of a needed resource."""
     width, usage, nominal = cache.tree.width, cache.tree.usage, cache.tree.nominal
-    found = []
     for queue in queues:
         first = queue.node * width
         for cell in need:
             if usage[first + cell] > nominal[first + cell] and queue is not own:
-                found.append(queue)
+                yield queue
                 break
-    return found

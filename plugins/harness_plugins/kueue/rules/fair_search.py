@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
@@ -51,7 +51,7 @@ class Candidates:
         self._own = own
         self.within = allowed_by(own.spec.preemption.within_cluster_queue, workload)
         self.reclaim = allowed_by(own.spec.preemption.reclaim_within_cohort, workload) if own.path else None
-        self._left: dict[ClusterQueueState, list[Workload]] = {}
+        self._next: dict[ClusterQueueState, tuple[Workload | None, Iterator[Workload]]] = {}
 
     def queues(self, cohort: int) -> list[ClusterQueueState]:
         """Returns the queues right below a cohort that can have candidates.
@@ -59,25 +59,30 @@ class Candidates:
         The queue of the incoming workload comes first.
         """
         own = self._own
-        found = [own] if own.above == cohort and self.of(own) else []
+        found = [own] if own.above == cohort and self.head(own) is not None else []
         if self.reclaim is not None:
             found += borrowers(self._cache, own, self._incoming.need, self._cache.members[cohort])
         return found
 
-    def of(self, queue: ClusterQueueState) -> list[Workload]:
-        """Returns the candidates of a queue that are left, in order. The search removes what it tried."""
-        left = self._left.get(queue)
-        if left is None:
-            allowed = self.within if queue is self._own else self.reclaim
-            holders, mask = self._cache.holders[queue.node], self._incoming.mask
-            left = [] if allowed is None else list(candidates_in_order(holders, mask, allowed))
-            self._left[queue] = left
-        return left
-
     def head(self, queue: ClusterQueueState) -> Workload | None:
         """Returns the next candidate of a queue, or None if there are no more."""
-        left = self.of(queue)
-        return left[0] if left else None
+        if queue not in self._next:
+            allowed = self.within if queue is self._own else self.reclaim
+            holders, mask = self._cache.holders[queue.node], self._incoming.mask
+            left = iter(()) if allowed is None else candidates_in_order(holders, mask, allowed)
+            self._next[queue] = next(left, None), left
+        return self._next[queue][0]
+
+    def take(self, queue: ClusterQueueState) -> Workload | None:
+        """Removes and returns the next candidate of a queue, or returns None if there are no more."""
+        head = self.head(queue)
+        left = self._next[queue][1]
+        self._next[queue] = next(left, None), left
+        return head
+
+    def drop(self, queue: ClusterQueueState) -> None:
+        """Removes all candidates of a queue."""
+        self._next[queue] = None, iter(())
 
 
 @final
@@ -136,7 +141,7 @@ class FairSearch:
         ordering = self._ordering(candidates.queues, candidates.head, leaves_out)
         while (queue := ordering.next()) is not None:
             if queue is own or self.takes_back:
-                workload: Workload | None = candidates.of(queue).pop(0)
+                workload = candidates.take(queue)
                 reason = IN_CLUSTER_QUEUE if queue is own else IN_COHORT_RECLAMATION
             else:
                 workload, reason = self._next_allowed(queue, strategy), IN_COHORT_FAIR_SHARING
@@ -192,24 +197,21 @@ class FairSearch:
 
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """Returns the first candidate of a queue that the strategy allows, and refuses earlier ones."""
-        found = refused = None
+        refused = None
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
         usages = len(self._cache.holders[queue.node].usages)
-        left = self._candidates.of(queue)
-        for workload in left:
+        while (workload := self._candidates.take(queue)) is not None:
             usage = workload.usage
             if usage not in allowed:
                 allowed[usage] = self._allows(strategy, queue, usage)
             if allowed[usage]:
-                found = workload
                 break
             refused = refused or workload
             if len(allowed) == usages:
-                break  # all others are refused, too
-        del left[: len(left) if found is None else left.index(found) + 1]
+                self._candidates.drop(queue)  # all others are refused, too
         if refused is not None:
             self._refused.setdefault(queue, refused)
-        return found
+        return workload
 
     def _allows(self, strategy: Strategy, queue: ClusterQueueState, usage: Amounts) -> bool:
         mine, theirs = self._own.sides(queue)

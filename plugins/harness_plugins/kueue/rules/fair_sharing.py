@@ -11,7 +11,7 @@ from typing import final
 from harness.models.cluster import strategies_of
 from harness_plugins.kueue.rules.dominant_resource_share import Shares
 from harness_plugins.kueue.rules.fair_search import Candidates, FairSearch, Refuses, may_allow_any
-from harness_plugins.kueue.rules.preemption import Incoming, Target, fill_back, restore, within_nominal
+from harness_plugins.kueue.rules.preemption import Incoming, Target, fill_back, restore
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Workload
 
@@ -81,8 +81,5 @@ class FairSharing:
         """
         if not self._within_nominal:
             return False
-        tree, node = self._cache.tree, incoming.queue.node
-        tree.charge(node, incoming.requests)
-        takes_back = within_nominal(tree, node, incoming.need)
-        tree.refund(node, incoming.requests)
-        return takes_back
+        borrows, node, amounts = self._cache.tree.borrows, incoming.queue.node, dict(incoming.requests)
+        return not any(borrows(node, cell, amounts.get(cell, 0)) for cell in incoming.need)
