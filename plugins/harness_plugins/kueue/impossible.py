@@ -51,7 +51,7 @@ class Impossible:
         self._cluster = cluster
         self._cache = cache
         self.asking = asking_of(cluster, gates)
-        self._gates = gates
+        self._suiting = Suiting(cluster, gates)
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
@@ -79,32 +79,37 @@ class Impossible:
         if closed:
             return Verdict(by_quota(queue.name, closed), waits=True)
         most = partial(self._cache.tree.most, self._cache.queues[queue.name].node)
-        suiting = Suiting(queue, self._cluster, self._gates)
         total: dict[str, int] = {}
         parts: list[list[Part]] = []
         for pod_set, requests in zip(job.pod_sets, requests_of(asks, queue, self._counted), strict=True):
             count = pod_set.min_count if self._partial else pod_set.count
             wanted = {resource: amount * count for resource, amount in requests.items() if amount * count}
             of_pod_set = parts_of(queue, self._cluster, most, [Constraints(pod_set)], wanted)
-            parts.append([self._placed(pod_set, part, suiting) for part in of_pod_set])
+            parts.append([self._placed(pod_set, part, queue) for part in of_pod_set])
             total.update(wanted)
         every = [*chain.from_iterable(parts)]
         why = uncovered(queue, total)
         for part in every:
             why = why or part.never(queue.name)
-        why = why or _too_much(queue, every, most)
+        if len(every) > 1:
+            why = why or _too_much(queue, every, most)
         if why:
             return Verdict(by_quota(queue.name, why), waits=True)
         why = self._fits_no_node(job, parts)
         return Verdict(Never("nodes", why), waits=False) if why else None
 
-    def _placed(self, pod_set: PodSet, part: Part, suiting: Suiting) -> Part:
+    def _placed(self, pod_set: PodSet, part: Part, queue: ClusterQueue) -> Part:
         """Returns a part of a request, with flavors whose topology does not suit the pods as misfits."""
         flavors = self._cluster.flavors
+        if pod_set.topology is None and not self._cluster.topologies:
+            return part
         misfits = part.misfits.items()
         return Part(
             part.asked,
-            {name: why or suiting.misplaced(pod_set, flavors[name], part.asked) for name, why in misfits},
+            {
+                name: why or self._suiting.misplaced(pod_set, flavors[name], part.asked, queue)
+                for name, why in misfits
+            },
         )
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:

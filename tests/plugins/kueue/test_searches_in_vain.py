@@ -24,6 +24,7 @@ from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, Admitted
 from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.scheduler import Scheduler
 from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons
+from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
 from harness_plugins.kueue.state.workload import Workload
@@ -366,3 +367,17 @@ def test_an_eviction_puts_the_queue_of_the_evicted_workload_before_queues_with_e
     assert world.victims("a", cpu=2) == [("c1", "InCohortFairSharing")]
     world.cache.evict(world.holders("b")[0])
     assert world.victims("a", cpu=2) == [("b1", "InCohortFairSharing")]
+
+
+def test_a_queue_that_may_preempt_nobody_is_never_searched_for() -> None:
+    """Queue a could reclaim from b, but b may neither reclaim nor preempt its own b1, so only a searches."""
+    owner = queue("b", 4)
+    owner["spec"]["preemption"] = {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"}
+    world = Cohorts(queue("a"), owner).hold("b", "b1", cpu=4)
+    tried = []
+    for name in ("a", "b"):
+        incoming = world.incoming(name, cpu=5)
+        oracle = RecordedOracle(world.cache, world.search, incoming.workload, None)
+        assert oracle.targets(incoming.requests, incoming.need) == []
+        tried.append(len(oracle.failed))
+    assert tried == [1, 0]

@@ -83,20 +83,17 @@ class FlavorOffers:
     """Finds the flavors that queues can offer to jobs."""
 
     def __init__(self, cluster: Cluster, tree: QuotaTree, gates: Gates) -> None:
-        self._cluster = cluster
         self._tree = tree
-        self._gates = gates
         self._counted = counting_of(cluster, gates)
+        self._suiting = Suiting(cluster, gates)
         self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         """Returns what a queue offers to each pod set of a job."""
-        suits = Suiting(queue.spec, self._cluster, self._gates)
-        mates = mates_of(asks.pod_sets)
         requests = requests_of(asks, queue.spec, self._counted)
         return tuple(
-            self._pod_set_offer(pod_set, wanted, [asks.pod_sets[mate] for mate in together], together, suits)
-            for pod_set, wanted, together in zip(asks.pod_sets, requests, mates, strict=True)
+            self._pod_set_offer(pod_set, wanted, [asks.pod_sets[each] for each in mates], mates, queue.spec)
+            for pod_set, wanted, mates in zip(asks.pod_sets, requests, mates_of(asks.pod_sets), strict=True)
         )
 
     def _pod_set_offer(
@@ -105,28 +102,28 @@ class FlavorOffers:
         requests: Mapping[str, int],
         members: Sequence[PodSet],
         mates: tuple[int, ...],
-        suits: Suiting,
+        queue: ClusterQueue,
     ) -> PodSetOffer:
         if not requests:  # its mates determine its flavor
-            requests = {resource: 0 for group in suits.of_topologies for resource in group.covered_resources}
+            requests = dict.fromkeys(self._suiting.of_topologies(queue), 0)
             requests = {each: 0 for member in members for each in member.requests if each in requests}
         groups = []
         left = dict(requests)
-        for group in suits.queue.resource_groups:
-            resources = tuple(resource for resource in left if resource in group.covered_resources)
+        for group in queue.resource_groups:
+            resources = tuple([resource for resource in left if resource in group.covered_resources])
             if resources:
-                flavors = tuple(quotas.flavor for quotas in group.flavors)
+                flavors = tuple([quotas.flavor for quotas in group.flavors])
                 cells = [
-                    self._cells(flavor, resources)
-                    if all(suits.suits(each, flavor, group) for each in members or (pod_set,))
+                    self._cells(name, resources)
+                    if all(self._suiting.suits(each, name, group, queue) for each in members or (pod_set,))
                     else None
-                    for flavor in flavors
+                    for name in flavors
                 ]
-                amounts = tuple(left.pop(resource) for resource in resources)
+                amounts = tuple(map(left.pop, resources))
                 groups.append(GroupOffer(resources, amounts, flavors, tuple(cells)))
         # Before PR 8241, a request of 0 that no group covers made the pod set fail, too.
         uncovered = any(left.values()) if self._zero_needs_no_quota else bool(left)
-        return PodSetOffer(pod_set, not uncovered, tuple(groups), suits.places(pod_set), mates)
+        return PodSetOffer(pod_set, not uncovered, tuple(groups), self._suiting.places(pod_set, queue), mates)
 
     def _cells(self, flavor: str, resources: tuple[str, ...]) -> tuple[int, ...] | None:
         """Returns the flavor-resources of a flavor, or None if it lacks quota for one of the resources."""
@@ -163,46 +160,47 @@ def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mappi
 
 @final
 class Suiting:
-    """Checks which flavors of a queue suit pod sets.
+    """Checks which flavors of queues suit pod sets."""
 
-    Attributes:
-        of_topologies: the resource groups that contain a flavor with a topology.
-    """
-
-    def __init__(self, queue: ClusterQueue, cluster: Cluster, gates: Gates) -> None:
-        self.queue = queue
+    def __init__(self, cluster: Cluster, gates: Gates) -> None:
         self._cluster = cluster
         self._places = gates.topology_aware_scheduling
         self._own_label_keys = gates.rules.own_label_keys
         flavors = cluster.flavors.items() if self._places else ()
-        with_topology = {name for name, flavor in flavors if flavor.topology}
-        named = [{quotas.flavor for quotas in group.flavors} for group in queue.resource_groups]
-        self._implied = any(named) and set().union(*named) <= with_topology
-        self.of_topologies = [
-            group
-            for group, names in zip(queue.resource_groups, named, strict=True)
-            if not names.isdisjoint(with_topology)
-        ]
+        self._with_topology = frozenset([name for name, flavor in flavors if flavor.topology])
 
-    def places(self, pod_set: PodSet) -> bool:
+    def of_topologies(self, queue: ClusterQueue) -> Iterator[str]:
+        """Yields the resources of the queue's resource groups that contain a flavor with a topology."""
+        for group in queue.resource_groups:
+            if any(quotas.flavor in self._with_topology for quotas in group.flavors):
+                yield from group.covered_resources
+
+    def places(self, pod_set: PodSet, queue: ClusterQueue) -> bool:
         """Returns True if the pods get places: the pod set requests this, or all flavors have a topology."""
         request = pod_set.topology
-        return self._implied or (self._places and request is not None and request.explicit)
+        return self._implied(queue) or (self._places and request is not None and request.explicit)
 
-    def suits(self, pod_set: PodSet, name: str, group: ResourceGroup) -> bool:
-        """Returns True if a flavor of a resource group suits a pod set."""
+    def _implied(self, queue: ClusterQueue) -> bool:
+        named = {quotas.flavor for group in queue.resource_groups for quotas in group.flavors}
+        return bool(named) and named <= self._with_topology
+
+    def suits(self, pod_set: PodSet, name: str, group: ResourceGroup, queue: ClusterQueue) -> bool:
+        """Returns True if a flavor of a queue's resource group suits a pod set."""
         flavor = self._cluster.flavors.get(name)
-        if flavor is None or self.misplaced(pod_set, flavor, group.covered_resources):
+        if flavor is None or self.misplaced(pod_set, flavor, group.covered_resources, queue):
             return False
         keys = None if self._own_label_keys else self._label_keys(group)
         return Constraints(pod_set).allow(flavor, keys)
 
-    def misplaced(self, pod_set: PodSet, flavor: ResourceFlavor, resources: Iterable[str]) -> str:
+    def misplaced(
+        self, pod_set: PodSet, flavor: ResourceFlavor, resources: Iterable[str], queue: ClusterQueue
+    ) -> str:
         """Returns why the topology of a flavor does not suit a pod set that needs resources, or ""."""
         topology = self._cluster.topologies.get(flavor.topology) if self._places else None
         request = pod_set.topology
         if request is None or not request.explicit or not self._places:
-            return "has a topology, but the job requests none" if topology and not self._implied else ""
+            fine = topology is None or self._implied(queue)
+            return "" if fine else "has a topology, but the job requests none"
         if topology is None:
             # Resources that the pods themselves do not request can come from any flavor.
             any_flavor = pod_set.requests.keys().isdisjoint(resources)

@@ -182,10 +182,6 @@ class InVain:
             and not reasons.crashes(each.queue)
             for each in pending
         ]
-        self._may_preempt = [
-            each.queue.reclaims or each.queue.spec.preemption.within_cluster_queue != "Never"
-            for each in pending
-        ]
         self._room = [_Room(-1) for _ in pending]
         self._unnoticed = [0] * len(pending)
 
@@ -295,7 +291,7 @@ class InVain:
         """
         flavors, wanting = lack.kind
         free = self._free_of(queue, flavors)[0]
-        reaches = wanting and self._may_preempt[queue.number]
+        reaches = wanting and queue.preempts
         for at, (cell, amount) in enumerate(zip(flavors[0], lack.amounts[0], strict=True)):
             if amount > free[at]:
                 if not reaches:
@@ -324,7 +320,7 @@ class InVain:
         for each flavor, and `wanting` says whether preemption might help.
         """
         free = self._free_of(queue, flavors)
-        if not (wanting and self._may_preempt[queue.number]):
+        if not (wanting and queue.preempts):
             return all(any(map(gt, wanted, left)) for wanted, left in zip(amounts, free, strict=True))
         for cells, wanted, left in zip(flavors, amounts, free, strict=True):
             for cell, amount, each in zip(cells, wanted, left, strict=True):

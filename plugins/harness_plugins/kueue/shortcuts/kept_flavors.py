@@ -12,8 +12,6 @@ from harness.base.memo import Memo
 from harness.policy import PodSet
 from harness_plugins.kueue.rules.flavor_offers import Offers
 from harness_plugins.kueue.rules.topology.placement import SuitableLeaves, Topologies
-from harness_plugins.kueue.state.asks import Asks
-from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.topology.tree import TopologyTree
 
 _T = TypeVar("_T")
@@ -21,20 +19,12 @@ _T = TypeVar("_T")
 
 def kept_offers(offers: Offers) -> Offers:
     """Returns a function that caches the flavors that queues offer, by the request's `number`."""
-
-    def key(asks: Asks, queue: ClusterQueueState) -> tuple[int, int]:
-        return queue.number, asks.number
-
-    return _kept(offers, key)
+    return _kept(offers, lambda asks, queue: (queue.number, asks.number))
 
 
 def kept_topologies(topologies: Topologies) -> Topologies:
     """Returns a function that caches the topology requests of workloads."""
-
-    def key(*asked: object) -> tuple[object, ...]:
-        return asked
-
-    return _kept(topologies, key)
+    return _kept(topologies, lambda *asked: asked)
 
 
 def kept_suitable_leaves(suitable: SuitableLeaves) -> SuitableLeaves:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias, final
 from harness.base.memo import Memo
 from harness.models.quota import QuotaTree
 from harness_plugins.kueue.rules.entry import NO_PREEMPTION_CANDIDATES, NO_QUOTA
-from harness_plugins.kueue.rules.flavor_offers import PODS, Offers, PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import GroupOffer, Offers, PodSetOffer, cells_of_pods
 from harness_plugins.kueue.rules.preemption_policy import may_preempt_for
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -69,6 +69,7 @@ class Lacks:
     def __init__(self, tree: QuotaTree, offers: Offers, *, fair: bool) -> None:
         self._tree = tree
         self._offers = offers
+        self._pods = cells_of_pods(tree)
         self._fair = fair
         self._kinds: dict[Kind, Kind] = {}  # one object for equal kinds
         self._known: Memo[tuple[int, int, tuple[int, ...], bool], Lack | None] = Memo(most=1 << 16)
@@ -103,8 +104,7 @@ class Lacks:
                 [each for each in amounts if not self._may_preempt_for(queue, *each)] for amounts in able
             ]
             return _lack_from(lacking, wanting=False)
-        resources = self._tree.flavor_resources
-        if any(resources[cell].resource == PODS for amounts in able for cell, _ in amounts):
+        if self._pods and any(cell in self._pods for amounts in able for cell, _ in amounts):
             return None  # preemption never searches for the `pods` resource alone
         if not any(all(self._may_preempt_for(queue, *each) for each in amounts) for amounts in able):
             return None
@@ -143,10 +143,14 @@ def _flavors_of(offers: Sequence[PodSetOffer], counts: Sequence[int]) -> list[Am
 
     A single choice decides if the workload has only one resource group, or if each group has only one flavor.
     """
-    if any(each.placed or each.mates for each in offers):
-        return None
-    groups = [(group, count) for each, count in zip(offers, counts, strict=True) for group in each.groups]
-    if any(count and not each.covered for each, count in zip(offers, counts, strict=True)):
+    groups: list[tuple[GroupOffer, int]] = []
+    covered = True
+    for each, count in zip(offers, counts, strict=True):
+        if each.placed or each.mates:
+            return None
+        groups += [(group, count) for group in each.groups]
+        covered = covered and (each.covered or not count)
+    if not covered:
         # An earlier pod set may have several flavors, and Kueue may not have tried all of them yet.
         return [] if all(len(group.cells) == 1 for group, _ in groups) else None
     if len(groups) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.preemption import Incoming, Target
-from harness_plugins.kueue.rules.preemption_oracle import Oracle, Quota, TargetSearch
+from harness_plugins.kueue.rules.preemption_oracle import Oracle, Quota, TargetSearch, quota_of
 from harness_plugins.kueue.rules.topology.placement import WorkloadTopology
 from harness_plugins.kueue.state.amounts import Amounts
 from harness_plugins.kueue.state.cache import Cache
@@ -30,7 +30,7 @@ class RecordedOracle(Oracle):
     Attributes:
         checks: the answers about the quota of the flavor-resources that were considered.
         no_place: the topology request of the workload if no place was found for it, or None.
-        failed: the searches that found no targets.
+        failed: the searches that found no targets. A queue that may preempt nothing needs no search.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class RecordedOracle(Oracle):
 
     def quota_for(self, cell: int, amount: int) -> Quota:
         """Returns what `Quota` says about `amount` of a flavor-resource."""
-        quota = super().quota_for(cell, amount)
+        quota = quota_of(self._cache, self.workload.cluster_queue, cell, amount)
         self.checks.append((cell, amount, quota))
         return quota
 
@@ -61,6 +61,8 @@ class RecordedOracle(Oracle):
         self, requests: Amounts, need: tuple[int, ...], topology: WorkloadTopology | None = None
     ) -> list[Target]:
         """Returns the workloads to preempt so that `requests` fit."""
+        if not self.workload.cluster_queue.preempts:
+            return []
         question = requests, need, topology
         found = self._known.get(question)
         if found is None:

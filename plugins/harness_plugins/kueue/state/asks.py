@@ -71,8 +71,8 @@ class Asks:
     ) -> None:
         self.pod_sets = pod_sets
         self.claimed = claimed
-        self.present = tuple(pod_set.count for pod_set in pod_sets)
-        self.full = tuple(pod_set.count + pod_set.reclaimed for pod_set in pod_sets)
+        self.present = tuple([pod_set.count for pod_set in pod_sets])
+        self.full = tuple([pod_set.count + pod_set.reclaimed for pod_set in pod_sets])
         self.counts = self.present if reclaims else self.full
         self._number = number
         self.number = number.value
@@ -125,7 +125,7 @@ class Asking:
                 (pod_set.name, each.claims) for pod_set, each in zip(job.pod_sets, described, strict=True)
             ]
             claimed = self._claims(claims, job.namespace)
-        content = tuple(self._content(*pair) for pair in zip(job.pod_sets, described, strict=True))
+        content = tuple(map(self._content, job.pod_sets, described))
         devices = () if claimed is None else tuple(tuple(sorted(each.items())) for each in claimed.amounts)
         valid = not any(each.over_limit for each in described)
         number = self._number((content, devices))

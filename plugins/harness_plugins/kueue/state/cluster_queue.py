@@ -23,6 +23,7 @@ class ClusterQueueState:
             the queue's own node.
         reclaims: whether the queue may preempt workloads of other queues.
         strict: whether the queue is StrictFIFO. Its head then blocks all others until it is admitted.
+        preempts: whether the queue may preempt any workloads.
         usable: whether the queue takes part in scheduling. A stopped queue only lends its quota.
         generation: how often the workloads with quota have changed (Kueue's AllocatableResourceGeneration). A
             new generation invalidates a LastAssignment.
@@ -38,6 +39,7 @@ class ClusterQueueState:
     branch: int
     reclaims: bool
     strict: bool
+    preempts: bool
     usable: bool
 
     def __init__(self, name: str) -> None:
@@ -56,6 +58,7 @@ class ClusterQueueState:
         self.branch = (node, *path)[-2] if path else node
         self.reclaims = bool(path) and spec.preemption.reclaim_within_cohort != "Never"
         self.strict = spec.queueing_strategy == "StrictFIFO"
+        self.preempts = self.reclaims or spec.preemption.within_cluster_queue != "Never"
         self.usable = usable
 
     def sides(self, other: ClusterQueueState) -> tuple[int, int]:
