@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.base.text import counted
 from harness_plugins.kueue.rules.topology.capacity import Capacity, PodsToPlace
 from harness_plugins.kueue.rules.topology.placement import PodSetRequest, WorkloadTopology
 from harness_plugins.kueue.rules.topology.request import wanted_of
@@ -80,7 +79,7 @@ def _capacities(asked: WorkloadTopology) -> list[tuple[TopologyFlavor, PodSetReq
 
 def _asks_for(request: PodSetRequest, flavor: TopologyFlavor) -> str:
     said = request.request
-    text = f"pod set {request.pod_set.name} requests {counted(request.count, 'pod')}"
+    text = f"pod set {request.pod_set.name} requests {request.count:,} pod{'s' * (request.count != 1)}"
     if said.required:
         text += f" in one {said.required}"
     elif said.preferred:
