@@ -55,6 +55,8 @@ class Impossible:
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
+        # Why the queues of a namespace are inactive, and why they do not admit the namespace.
+        self._closes: Memo[tuple[str, str], tuple[str, str]] = Memo()
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
 
     def judge(self, job: Job) -> Verdict | None:
@@ -114,15 +116,18 @@ class Impossible:
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
         """Returns why a queue does not admit this job, or any job, or "" if the queue could admit it."""
-        inactive = why_inactive(self._cluster, queue.name, job)
-        if inactive:
-            return inactive
-        if not asks.valid:
-            return "a container requests more than its limit"
+        home = job.namespace, job.queue
+        if home not in self._closes:
+            self._closes[home] = why_inactive(self._cluster, queue.name, job), self._mismatch(queue, job)
+        inactive, mismatch = self._closes[home]
+        invalid = "" if asks.valid else "a container requests more than its limit"
+        return inactive or invalid or mismatch
+
+    def _mismatch(self, queue: ClusterQueue, job: Job) -> str:
         selector = queue.namespace_selector
-        if selector is None or not selector.matches(self._cluster.namespace_labels(job.namespace)):
-            return f"ClusterQueue {queue.name} does not admit workloads from namespace {job.namespace}"
-        return ""
+        if selector is not None and selector.matches(self._cluster.namespace_labels(job.namespace)):
+            return ""
+        return f"ClusterQueue {queue.name} does not admit workloads from namespace {job.namespace}"
 
     def _fits_no_node(self, job: Job, parts: list[list[Part]]) -> str:
         """Returns why a pod set fits on no empty node in any flavor, or "" if every pod set fits on one."""

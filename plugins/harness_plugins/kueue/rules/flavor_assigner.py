@@ -247,7 +247,7 @@ class Assigner:
                 each += (quality,)
                 if quality[0] == NOTHING_FITS:
                     break
-            worst = min(each, key=of_resources) if len(each) > 1 else each[0]
+            worst = each[0] if each.count(each[0]) == len(each) else min(each, key=of_resources)
             if is_enough(worst):
                 last = not goes_on or flavor == len(group.cells) - 1
                 return _Choice(flavor, seen_all if last else flavor, worst, each)
