@@ -229,7 +229,7 @@ class Scheduler:
             reserved = beginning.moment(manifest.conditions["QuotaReserved"].since, job.submit)
             hold(self.cache, workload.cluster_queue, workload, manifest, gates, reserved)
             if self.topologies is not None:
-                workload.placed = places_of(start, self.topologies)
+                workload.placed = places_of(start, self.topologies, self._cluster.nodes)
                 self.topologies.hold(workload.placed)
             self._count(workload)
             workload.admissions = 1

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from harness.models.cluster import HOSTNAME, Cluster
 from harness_plugins.kueue.manifests.beginning import Start
 from harness_plugins.kueue.state.topology.flavors import Placed, TopologyFlavors, located
 from harness_plugins.kueue.state.topology.tree import NamedDomain
 
 
-def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
-    """Returns the domains that a Workload's admission assigns to its pods. Some domains may be gone."""
+def places_of(start: Start, topologies: TopologyFlavors, nodes: Container[str]) -> tuple[Placed, ...]:
+    """Returns the domains that a Workload's admission assigns to its pods. Some nodes may be gone.
+
+    Domains that exist but take no pods, such as cordoned nodes, are left out. `nodes` are those that exist.
+    """
     admission = start.manifest.admission
     assert admission is not None, "a holder of quota has an admission"
     pod_sets = {pod_set.name: pod_set for pod_set in start.pod_sets}
@@ -24,7 +29,12 @@ def places_of(start: Start, topologies: TopologyFlavors) -> tuple[Placed, ...]:
             depth = 1 if tree.by_host else len(tree.levels)
             same = topology.levels[-depth:] == tree.levels[-depth:]
             domains = [NamedDomain(tuple(each.values[-depth:]), each.pods) for each in topology.domains]
-            found.append(located(pod_sets[assignment.name], flavors[0], domains if same else ()))
+            there = [
+                each
+                for each in (domains if same else ())
+                if tree.leaf(each.values) is not None or (tree.by_host and each.values[-1] not in nodes)
+            ]
+            found.append(located(pod_sets[assignment.name], flavors[0], there))
     return tuple(found)
 
 

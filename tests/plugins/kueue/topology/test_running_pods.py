@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,14 @@ def test_pods_on_a_node_that_is_not_there_get_another_node(taken: int, gates: st
     happened = Happened(world(held({"topologyAssignment": gone})), jobs, until=20, featureGates=gates)
     lines = happened.lines("mark", "replace", "evict", "bind")
     assert [line for line in lines if " default/w" in line] == told
+
+
+def test_pods_that_the_manifests_lack_do_not_wait_for_a_cordoned_node() -> None:
+    """They run there in the real cluster. The replay binds them elsewhere."""
+    where = world(held({"topologyAssignment": {"levels": [HOST], **DOMAINS}}))
+    cordoned = replace(where, nodes={**where.nodes, "n1": replace(where.nodes["n1"], unschedulable=True)})
+    happened = Happened(cordoned, Jobs(), until=20)
+    assert happened.lines("bind") == ["0 bind default/w", "0 bind default/w"]
 
 
 @pytest.mark.parametrize(
