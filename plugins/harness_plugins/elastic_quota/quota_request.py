@@ -109,7 +109,7 @@ class Nominated:
 
         These pods themselves are left out, because they are charged when they are placed.
         """
-        if not any(mate.nominated for mate in mates):
+        if not (self._cache.expecting and any(mate.nominated for mate in mates)):
             return self.beside
         return partial(self._sum, frozenset(mates))
 
