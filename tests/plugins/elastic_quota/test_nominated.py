@@ -81,7 +81,7 @@ def test_a_pod_counts_what_is_nominated_in_its_quota_and_elsewhere() -> None:
 
 
 def test_resources_of_the_pod_itself_come_first() -> None:
-    """In which order bounds are looked at decides which of them is told of."""
+    """The order in which the policy checks bounds decides which bound the record names."""
     theirs, own = {"disk": 1, "cpu": 2, "gpu": 3}, {"cpu": 1, "memory": 4}
     found = Taken(theirs, theirs, {}).with_own(own)
     assert list(found.in_quota.items()) == [("cpu", 3), ("memory", 4), ("disk", 1), ("gpu", 3)]
