@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from operator import attrgetter
 from typing import TypeAlias, final
 
 from harness.cluster.changes.edits import at_arrival, by_arrival
@@ -20,8 +19,6 @@ _Key: TypeAlias = tuple[str, str] | int  # the namespace and name of a pod group
 
 _Place: TypeAlias = tuple[int, int]
 """The index of a job and the number of a pod in the job. A pod and its replacements have the same values."""
-
-_GANG, _JOB = attrgetter("gang"), attrgetter("job")
 
 
 @final
@@ -156,7 +153,10 @@ def are_mates(pod: PodInfo, other: PodInfo) -> bool:
 def has_mates(pod: PodInfo, others: Collection[PodInfo]) -> bool:
     """Returns True if a pod and any of the others are mates. See `are_mates`."""
     gang, job = pod.gang, pod.job
-    return (gang is not None and gang in map(_GANG, others)) or (job is not None and job in map(_JOB, others))
+    for other in others:  # calls of `are_mates` would take longer, and dry runs ask often
+        if (job is not None and other.job is job) or (gang is not None and other.gang is gang):
+            return True
+    return False
 
 
 def _place(pod: PodInfo) -> _Place:

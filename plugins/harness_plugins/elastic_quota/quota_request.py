@@ -84,6 +84,8 @@ class Taken(NamedTuple):
 
     def with_own(self, own: Amounts) -> Taken:
         """Returns these requests plus those of the pod itself, whose resources come first."""
+        if not self.in_all:
+            return Taken(own, own, self.shared)
         return Taken(sum_of(own, self.in_quota), sum_of(own, self.in_all), self.shared)
 
 
