@@ -7,8 +7,8 @@ entries of the cycle. The record therefore shows reserved and used quota separat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from harness.base.memo import Memo
 from harness.models.shortage import lacking, shortage
@@ -16,7 +16,7 @@ from harness_plugins.kueue.record.obstacles import why_no_search, why_no_targets
 from harness_plugins.kueue.record.places import room_in_words
 from harness_plugins.kueue.rules.entry import INADMISSIBLE, NO_LONGER_FITS, PENDING, Entry, Victims, why_not
 from harness_plugins.kueue.rules.flavor_assigner import NO_FIT, PREEMPT
-from harness_plugins.kueue.rules.flavor_offers import PodSetOffer
+from harness_plugins.kueue.rules.flavor_offers import GroupOffer, PodSetOffer
 from harness_plugins.kueue.rules.preemption import Incoming, put_back, remove
 from harness_plugins.kueue.rules.preemption_oracle import TargetSearch
 from harness_plugins.kueue.rules.snapshot import Reservation
@@ -33,6 +33,9 @@ class Refused(NamedTuple):
     reason: str
     figures: Mapping[str, Any]
 
+
+NONE: Final = -1
+"""Stands for a flavor if no flavor of a resource group will do."""
 
 _Ahead: TypeAlias = Sequence[tuple[Workload, Amounts]]
 """The workloads of earlier entries in the same tree for which a cycle reserved quota, with the amounts."""
@@ -124,7 +127,9 @@ class Refusals:
                 return {**detail, **alone}
             if not message:
                 detail |= self._why_nobody(entry, offers)
-        if room := self._room_for(entry, offers):
+        if room := self._room_for(entry, offers, detail.get("short", {})):
+            if entry.assignment.mode == NO_FIT:
+                alone = {"lacks": "place"}
             return {**detail, "message": f"{message}; {room}" if message else room, "unplaced": True, **alone}
         return detail
 
@@ -180,13 +185,30 @@ class Refusals:
 
     # --- topologies ---------------------------------------------------------------------------------------
 
-    def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> str:
-        """Describes the topologies' free capacity for a head that has flavors but no place, or returns ""."""
+    def _room_for(self, entry: Entry, offers: tuple[PodSetOffer, ...], short: Collection[str]) -> str:
+        """Describes the topologies' free capacity for a head that has quota but no place, or returns "".
+
+        An attempt that starts after the flavors that the head has tried may find no flavor. The place is then
+        missing in the first flavors that lack no quota.
+        """
         assignment = entry.assignment
-        if self._topologies is None or len(assignment.chosen) != len(offers):
+        if self._topologies is None:
             return ""
-        asked = self._topologies(offers, assignment.chosen, assignment.counts)
+        chosen = assignment.chosen
+        if len(chosen) < len(offers):
+            chosen = tuple(tuple(self._with_quota(group, short) for group in each.groups) for each in offers)
+            if any(NONE in each for each in chosen):
+                return ""
+        asked = self._topologies(offers, chosen, assignment.counts)
         return "" if asked is None else room_in_words(asked)
+
+    def _with_quota(self, group: GroupOffer, short: Collection[str]) -> int:
+        """Returns the first suitable flavor of a resource group that lacks no quota, or NONE."""
+        labels = self._tree.labels
+        for flavor, cells in enumerate(group.cells):
+            if cells is not None and not any(labels[cell] in short for cell in cells):
+                return flavor
+        return NONE
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from kueue_worlds import Happened, Jobs, cluster, flavor, manifest, node, queue
+from kueue_worlds import Happened, Jobs, cluster, flavor, manifest, node, queue, quota
 
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.cluster.kinds.topology import LAYERS, read_topology_request
@@ -73,6 +73,26 @@ def test_a_refusal_says_which_level_has_how_much_room_where() -> None:
         "pod set main requests 2 pods in one rack of flavor f; "
         "most free: 1 in rack r0, 1 in kubernetes.io/hostname r0/n1"
     )
+
+
+def test_a_head_that_has_tried_the_flavors_with_quota_still_says_which_room_it_lacks() -> None:
+    """It can preempt nobody, and goes on with the flavor after the topology's, which has none of this."""
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    flavors = {"f": {"cpu": quota(100)}, "spare": {"cpu": quota(100)}}
+    nodes = [node(f"n{number}", 2, pool="f", **{HOST: f"n{number}"}) for number in range(2)]
+    topology = manifest("Topology", "t", levels=[{"nodeLabel": HOST}])
+    several = [flavor(topologyName="t", nodeLabels={"pool": "f"}), flavor("spare")]
+    where = cluster(
+        topology, *several, *nodes, queue("q", flavors=flavors, preemption=preemption), flavors=False
+    )
+    jobs = Jobs().add("a", "q", pod_sets=gang(2, 1, required=HOST), seconds=10)
+    jobs.add("b", "q", pod_sets=gang(2, 1, required=HOST), seconds=10)
+    jobs.add("c", "q", pod_sets=gang(1, 1, required=HOST), at=1)
+    first, second = Happened(where, jobs).decisions.of("refuse")
+    assert (first.reason, second.reason) == ("PreemptionNoCandidates", "NoFit")
+    said = f"pod set main requests 1 pod in one {HOST} of flavor f; most free: 0 in any {HOST}"
+    for each in (first, second):
+        assert (each.detail["message"], each.detail["lacks"]) == (said, "place")
 
 
 def test_pods_without_a_place_run_anywhere_and_the_job_is_complete() -> None:
