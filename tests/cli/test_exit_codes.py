@@ -196,6 +196,16 @@ def test_wrong_usage_and_bad_input_are_2(call: list[str], harness: Callable, tra
     assert "Traceback" not in ended.err
 
 
+def test_an_option_with_one_value_is_refused_if_it_is_given_twice(harness: Callable, trace: str) -> None:
+    """Of two dumps, the first would be ignored in silence; options that repeat, and flags, are fine."""
+    ended = harness("simulate", "--cluster", "dump.yaml", "--cluster=nodes.yaml")
+    assert ended.code == 2
+    assert "--cluster is given 2 times, but has one value; separate several by commas" in ended.err
+    ended = harness("replay", trace, "-p", "none", "--until", "1h", "--until", "2h")
+    assert "--until is given 2 times, but has one value\n" in ended.err
+    assert harness("replay", trace, "-p", "none", "-p", "backfill", "--all", "--all").code == 0
+
+
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_debug_shows_where_an_error_came_from(place: int, harness: Callable, trace: str) -> None:
     """Wherever it stands; the message and the exit code stay."""
