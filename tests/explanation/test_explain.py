@@ -127,6 +127,17 @@ def test_time_of_several_pods_is_said_to_be_summed(write_trace: WriteTrace, tmp_
     assert "summed" not in "\n".join(lines(run, "one"))
 
 
+def test_lost_memory_is_said_in_gib_hours(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """Half an hour of 4 GiB; devices and cores are counted, so their hours need no unit."""
+    asked = {"request.cpu": 1000, "request.memory": 4 * 2**30, "request.nvidia.com/gpu": 2}
+    trace = write_trace({"job_id": "a", "duration": 3600, **asked})
+    steps = {0: [("admit", "a")], 1800: [("preempt", "a", None, "Drained")]}
+    sizes = {"cpu": "8", "memory": "8Gi", "nvidia.com/gpu": "8"}
+    run = replayed(trace, queues({"default": sizes}), tmp_path, plugin=scripted(steps))
+    lost = "(0.50 cpu-hours, 2.00 GiB-hours of memory, 1.00 nvidia.com/gpu-hours)"
+    assert lost in "\n".join(lines(run, "a"))
+
+
 def test_a_node_that_failed_tells_how_many_pods_of_the_job_were_there(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from harness.analysis.explanation.history import Event, Other
 from harness.analysis.explanation.vocabulary import Figures, Table, Units, share_of
 from harness.base.text import counted, first_of
-from harness.base.units import HOUR, format_duration
+from harness.base.units import HOUR, format_duration, unit_of
 from harness.cluster.kinds.preemption_strategies import strategies_of
 from harness.policy import LOST_WITH_NODE
 
@@ -173,10 +173,7 @@ class Sentences:
         if figures.message and not event.others:
             parts.append(figures.message)
         if event.lost:
-            hours = ", ".join(
-                f"{amount / (self._unit(resource) * HOUR):,.2f} {resource}-hours"
-                for resource, amount in event.lost_amounts.items()
-            )
+            hours = ", ".join(map(_hours, event.lost_amounts.items()))
             ran = format_duration(event.ran or 0)
             work = f"{format_duration(event.lost)} of work{summed(event.lost_pods)}"
             parts.append(f"it had run for {ran} and lost {work}" + (f" ({hours})" if hours else ""))
@@ -285,9 +282,13 @@ class Sentences:
     def _listed(self, amounts: Mapping[str, int]) -> str:
         return ", ".join(self._units.named(label, amount) for label, amount in amounts.items())
 
-    def _unit(self, resource: str) -> int:
-        """Returns the amount of a resource in a resource-hour: a core, a GiB, or one device."""
-        return {"cpu": 1000, "memory": 2**30, "ephemeral-storage": 2**30}.get(resource, 1)
+
+def _hours(lost: tuple[str, int]) -> str:
+    """Returns a resource and an amount multiplied by time in words, such as `2.00 GiB-hours of memory`."""
+    resource, amount = lost
+    unit = unit_of(resource)
+    kind = f"{resource}-hours" if unit.name != "GiB" else f"GiB-hours of {resource}"
+    return f"{amount / (unit.size * HOUR):,.2f} {kind}"
 
 
 def _because(event: Event) -> str:
