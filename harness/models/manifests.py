@@ -16,6 +16,7 @@ from harness.cluster.kinds.pod_reading import manifest_of, pod_spec_of, read_pod
 from harness.cluster.kinds.quotas import Quota
 from harness.cluster.kinds.selectors import read_requirement, read_toleration
 from harness.cluster.kinds.table import Kinds
+from harness.cluster.kinds.topology import annotated_topology
 from harness.cluster.kinds.workloads import Condition, read_pod_set, read_time, workload_from
 from harness.cluster.load import cluster_from, load_cluster, unpacked
 from harness.cluster.manifests import dump_yaml, node_pool_manifest
@@ -26,7 +27,8 @@ from harness.plugins.kind import KindSpec
 
 __all__ = [
     "NOT_MODELLED", "NOT_READ", "STATUS", "WORKLOAD", "Condition", "Coverage", "Document", "Draft", "Fields",
-    "Instant", "Kind", "KindSpec", "Kinds", "Knob", "Metadata", "Objects", "Quota", "Row", "assumed",
+    "Instant", "Kind", "KindSpec", "Kinds", "Knob", "Metadata", "Objects", "Quota", "Row",
+    "annotated_topology", "assumed",
     "cluster_from", "convert", "dump_yaml", "harmless", "load_cluster", "manifest_of", "metadata", "modelled",
     "node_pool_manifest", "nodes_replaced", "pod_spec_of", "read_documents", "read_metadata", "read_pod",
     "read_pod_set", "read_qos", "read_requirement", "read_time", "read_toleration", "replaced", "same",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from harness.base.errors import Fault
+from harness.base.json_text import parse_json
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
@@ -24,6 +26,17 @@ TOPOLOGY_ANNOTATIONS = (
     LAYERS,
 )
 """The annotations that identify pods that Kueue has placed in a topology."""
+
+_FIELDS: Mapping[str, str] = {
+    f"{PODSET}required-topology": "required",
+    f"{PODSET}preferred-topology": "preferred",
+    f"{PODSET}unconstrained-topology": "unconstrained",
+    f"{PODSET}slice-required-topology": "podSetSliceRequiredTopology",
+    f"{PODSET}slice-size": "podSetSliceSize",
+    f"{PODSET}group-name": "podSetGroupName",
+    LAYERS: "podsetSliceRequiredTopologyConstraints",
+}
+"""Maps annotations of pod templates to the fields of `topologyRequest` that Kueue derives from them."""
 
 _MOST_DOMAINS = 100_000
 
@@ -104,6 +117,30 @@ def _check_nodes(draft: Draft, flavor: ResourceFlavor, topology: Topology) -> No
                 )
                 draft.warnings.add("Topology", topology.name, what)
                 break
+
+
+def annotated_topology(metadata: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    """Returns the `topologyRequest` that Kueue derives from the annotations of a pod template.
+
+    `metadata` belongs to the template.
+    """
+    annotations = Fields(metadata, "", faults).child("annotations")
+    request: dict[str, Any] = {}
+    for name, field in _FIELDS.items():
+        if name in annotations:
+            told = str(annotations.raw(name))
+            if field == "unconstrained":
+                request[field] = told == "true"
+            elif field == "podSetSliceSize":
+                request[field] = int(told) if told.isdecimal() else told
+            elif name == LAYERS:
+                try:
+                    request[field] = parse_json(told)
+                except ValueError:
+                    annotations.fault(name, "must be the JSON text of a list")
+            else:
+                request[field] = told
+    return request
 
 
 def read_topology_request(fields: Fields) -> TopologyRequest:

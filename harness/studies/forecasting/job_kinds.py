@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.base.json_text import mapping_of, parse_json
+from harness.base.json_text import mapping_of
 from harness.cluster.kinds.kueue_releases import NEWEST, Release
-from harness.cluster.kinds.topology import LAYERS
+from harness.cluster.kinds.topology import annotated_topology
 from harness.cluster.yaml.fields import Fields
 from harness.studies.forecasting.ray_heads import SUBMITTER, with_sidecars
 from harness.studies.forecasting.spark_applications import spark_pod_sets
@@ -36,17 +36,6 @@ NO_POD = "so there is no pod that could start"
 """The fault of a job without pods, as the end of a sentence."""
 
 _RAY = "ray.io"
-
-_TOPOLOGY: Mapping[str, str] = {
-    "kueue.x-k8s.io/podset-required-topology": "required",
-    "kueue.x-k8s.io/podset-preferred-topology": "preferred",
-    "kueue.x-k8s.io/podset-unconstrained-topology": "unconstrained",
-    "kueue.x-k8s.io/podset-slice-required-topology": "podSetSliceRequiredTopology",
-    "kueue.x-k8s.io/podset-slice-size": "podSetSliceSize",
-    "kueue.x-k8s.io/podset-group-name": "podSetGroupName",
-    LAYERS: "podsetSliceRequiredTopologyConstraints",
-}
-"""Maps annotations of pod templates to the fields of `topologyRequest` that Kueue derives from them."""
 
 _SUBMITTER = {"spec": {"restartPolicy": "Never", "containers": [SUBMITTER]}}
 """The pod that submits a RayJob if the RayJob has no template for this pod."""
@@ -275,21 +264,5 @@ def check_containers(template: Fields) -> None:
 
 def _with_topology(pod_set: PodSet, job: Fields) -> PodSet:
     """Returns a pod set with the topology that the annotations of its pods request."""
-    metadata = mapping_of(pod_set["template"], "metadata")
-    annotations = Fields(metadata, "", job.faults).child("annotations")
-    request: dict[str, Any] = {}
-    for name, field in _TOPOLOGY.items():
-        if name in annotations:
-            told = str(annotations.raw(name))
-            if field == "unconstrained":
-                request[field] = told == "true"
-            elif field == "podSetSliceSize":
-                request[field] = int(told) if told.isdecimal() else told
-            elif name == LAYERS:
-                try:
-                    request[field] = parse_json(told)
-                except ValueError:
-                    annotations.fault(name, "must be the JSON text of a list")
-            else:
-                request[field] = told
+    request = annotated_topology(mapping_of(pod_set["template"], "metadata"), job.faults)
     return {**pod_set, "topologyRequest": request} if request else pod_set

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple, TypeAlias
 from harness.base.errors import Fault
 from harness.base.json_text import mapping_of
 from harness.base.units import SECOND
-from harness.models.manifests import Condition, Fields, read_pod_set, read_time, workload_from
+from harness.models.manifests import (
+    Condition,
+    Fields,
+    annotated_topology,
+    read_pod_set,
+    read_time,
+    workload_from,
+)
 from harness.policy import PodSet
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -271,7 +278,12 @@ def _recorded(
     name, namespace = metadata.string("name", required=True), metadata.string("namespace", "default")
     queue = metadata.strings("labels").get(QUEUE_LABEL, "")
     spec = mapping_of(template, "spec")
-    pods = {"name": "main", "count": count, "template": {**template, "spec": _trimmed(spec)}}
+    pods = {
+        "name": "main",
+        "count": count,
+        "template": {**template, "spec": _trimmed(spec)},
+        "topologyRequest": annotated_topology(mapping_of(template, "metadata"), faults),
+    }
     pod_set = read_pod_set(Fields(pods, where, faults, "spec"))
     fields = Fields(spec, where, faults, "spec")
     return Recorded(

@@ -9,10 +9,21 @@ from typing import Any
 import polars as pl
 
 from harness.base.units import date_text
+from harness.models.cluster import TopologyRequest
 from harness.policy import PodSet
 from harness.readers.names import label_maps
 from harness.readers.schema import LIMIT, REQUEST
 from harness_plugins.readers.kubernetes_objects import Recorded
+
+_TOPOLOGY = {
+    "topology_required": pl.String,
+    "topology_preferred": pl.String,
+    "topology_slice": pl.String,
+    "topology_group": pl.String,
+    "topology_unconstrained": pl.Boolean,
+    "topology_slice_size": pl.Int32,
+}
+"""The columns of topology requests, with their types."""
 
 
 def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFrame:
@@ -45,6 +56,7 @@ def frame_of(jobs: Sequence[Recorded], options: Mapping[str, Any]) -> pl.DataFra
         label_maps("labels", [pod_set.labels for pod_set in pods]),
         label_maps("node_selector", [pod_set.node_selector for pod_set in pods]),
         *(_texts(name, pods) for name in ("tolerations", "affinity", "pod_template")),
+        *_topologies(pods),
         of_job("uid", pl.String),
         pl.Series("recorded_start", [_first(job) for job, _ in rows], dtype=pl.Int64).cast(zoned),
         of_job("end", pl.Int64, column="recorded_end").cast(zoned),
@@ -95,6 +107,16 @@ def _run(job: Recorded, options: Mapping[str, Any]) -> int:
 
 def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
     return pl.Series(name, [getattr(pod_set, name) for pod_set in pods], dtype=pl.String)
+
+
+def _topologies(pods: Iterable[PodSet]) -> list[pl.Series]:
+    """Returns the columns of topology requests. Of several layers of slices, they have only the first."""
+    rows = []
+    for request in (pod_set.topology or TopologyRequest() for pod_set in pods):
+        level, size = next(((each.level, each.size) for each in request.slices), (None, None))
+        texts = (request.required or None, request.preferred or None, level, request.group or None)
+        rows.append((*texts, request.unconstrained or None, size))
+    return pl.DataFrame(rows, _TOPOLOGY, orient="row").get_columns()
 
 
 def _amounts(prefix: str, tables: Sequence[Mapping[str, int]]) -> list[pl.Series]:

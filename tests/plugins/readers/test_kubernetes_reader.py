@@ -118,6 +118,26 @@ def test_a_workload_has_a_row_for_each_pod_set(read: Callable[..., Trace], versi
     assert read(workload(version=version), priority="class").frame["priority_class"].to_list() == ["high"] * 2
 
 
+def test_topology_requests_are_kept(read: Callable[..., Trace]) -> None:
+    """A Workload has them as fields; a Job has them as annotations of its pods, which Kueue reads."""
+    host, prefix = "kubernetes.io/hostname", "kueue.x-k8s.io/podset-"
+    slices = {"podSetSliceRequiredTopology": host, "podSetSliceSize": 2, "podSetGroupName": "g"}
+    asked = workload()
+    for pods, request in zip(
+        asked["spec"]["podSets"], ({"unconstrained": True}, {"required": "rack", **slices}), strict=False
+    ):
+        pods["topologyRequest"] = request
+    one, two = read(asked).frame.to_dicts()
+    names = ("required", "slice", "slice_size", "group", "unconstrained")
+    assert [one.get(f"topology_{name}") for name in names] == [None, None, None, None, True]
+    assert [two.get(f"topology_{name}") for name in names] == ["rack", host, 2, "g", None]
+    plain = job()
+    plain["spec"]["template"]["metadata"]["annotations"] = {f"{prefix}preferred-topology": "rack"}
+    frame = read(plain).frame
+    assert frame["topology_preferred"].to_list() == ["rack"]
+    assert not {f"topology_{name}" for name in names} & set(frame.columns)
+
+
 def test_yaml_and_several_documents_give_the_same_trace(
     read: Callable[..., Trace], read_text: Callable
 ) -> None:
