@@ -24,6 +24,7 @@ import harness
 from harness.base.errors import ClusterError, InputError, OptionError
 from harness.cluster.load import cluster_from
 from harness.plugins import load
+from harness.studies.forecasting.new_job import submitted
 from harness.studies.simulation.answer import Answer
 from harness.studies.simulation.text import text
 
@@ -711,6 +712,27 @@ def test_the_topology_that_annotations_of_pods_ask_for_counts() -> None:
     }
     (found,) = asked(dump(), asks)
     assert found.verdict != "starts"
+
+
+@pytest.mark.parametrize(
+    ("asks", "said"),
+    [
+        ({"required-topology": "rack", "preferred-topology": "rack"}, "a pod set can have only one"),
+        ({"unconstrained-topology": True}, "which must be text"),
+        ({"slice-required-topology": "rack"}, "must have both or neither of"),
+        ({"slice-required-topology": "rack", "slice-size": "3"}, "requests slices of 3 pods, but has 2 pods"),
+    ],
+)
+def test_a_topology_request_that_the_webhook_refuses_is_refused(asks: Manifest, said: str) -> None:
+    """With Kueue's rule, unless Kueue does not read such requests."""
+    mine = job(1, 2)
+    annotations = {f"kueue.x-k8s.io/podset-{name}": value for name, value in asks.items()}
+    mine["spec"]["template"]["metadata"] = {"annotations": annotations}
+    with pytest.raises(ClusterError, match=f"pod set main: .*{said}.*; Kueue's webhook refuses such a job"):
+        asked(dump(), mine)
+    gates = {"TopologyAwareScheduling": False}
+    without = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "featureGates": gates}
+    assert submitted(cluster_from([without, *dump()], "dump"), mine, "mine").workloads
 
 
 @pytest.mark.parametrize(
