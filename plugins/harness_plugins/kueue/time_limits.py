@@ -174,6 +174,7 @@ class TimeLimits:
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
         for workload in self._given_up:
             times = pods_ready.forget(workload)
+            missed = "once" if times == 1 else f"{times:,} times"
             self._forget(workload)
-            yield Reject(workload.job, f"{DEACTIVATED}: its pods missed their time limit {times:,} times")
+            yield Reject(workload.job, f"{DEACTIVATED}: its pods missed their time limit {missed}")
         self._given_up.clear()
