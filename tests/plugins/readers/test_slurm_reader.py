@@ -6,7 +6,7 @@ import csv
 import gzip
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -210,7 +210,7 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
             "9 jobs were preempted (recorded_preemptions); 2 of them have no later row",
         ),
         ("by_job_ids_epoch.txt.gz", "1 job was resized while running"),
-        ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: their run time excludes suspensions"),
+        ("by_job_ids_epoch.txt.gz", "2 jobs were suspended: run times exclude suspensions"),
         ("by_job_ids_epoch.txt.gz", "3 jobs are heterogeneous"),
         ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the run ended when the controller gave it up"),
         ("by_job_ids_epoch.txt.gz", "10 jobs were ended externally (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)"),
@@ -635,7 +635,7 @@ def test_a_line_break_in_a_name_is_part_of_it(read_text: Read) -> None:
 
 
 def test_times_are_those_of_the_zone_that_is_named(read_text: Read) -> None:
-    """In the hour that a change of clocks repeats the first is meant, unless that is before the start."""
+    """Of a repeated hour, the first is meant, unless the job could not have worked as long until then."""
     day = "2026-10-25T"
     times = {"Submit": f"{day}00:30:00", "Eligible": f"{day}00:30:00", "Start": f"{day}02:50:00"}
     times["End"] = f"{day}02:10:00"
@@ -645,6 +645,10 @@ def test_times_are_those_of_the_zone_that_is_named(read_text: Read) -> None:
     assert row["duration"].total_seconds() == 20 * 60
     assert any("2 times are in an hour that Europe/Berlin repeats or skips" in note for note in trace.notes)
     assert "times have no zone and are taken as local times of Europe/Berlin" in trace.notes
+    whole = {**times, "Start": f"{day}02:10:00", "End": f"{day}02:50:00", "ElapsedRaw": "6000"}
+    head = (*HEAD, "ElapsedRaw")
+    row = only(read_text(dump(whole, head=head), timezone="Europe/Berlin"))
+    assert row["recorded_end"] - row["recorded_start"] == row["duration"] == timedelta(seconds=6000)
     with pytest.raises(OptionError, match="is not a known time zone"):
         read_text(dump(times), timezone="Mars")
 

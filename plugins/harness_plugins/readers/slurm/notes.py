@@ -62,8 +62,9 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
         yield (f"times have no zone and are taken as local times of {zone}{remedy if zone == 'UTC' else ''}")
     if clock.doubtful:
         yield (
-            f"{clock.doubtful:,} times are in an hour that {zone} repeats or skips. They are read with the "
-            "offset before the change of clocks, unless a job would then end before it started"
+            f"{agreeing(clock.doubtful, 'time', 'are')} in an hour that {zone} repeats or skips. They "
+            "have the offset before the change of clocks, unless a job would then end before it had "
+            "worked that long"
         )
     if options["arrival"] == "submit":
         yield "a job arrives at its first Submit time"
@@ -72,7 +73,7 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
         became = f"{agreeing(late, 'job', 'have')} an Eligible time after the Submit time"
         yield f"a job arrives at its first Eligible time; {became}"
     yield from _many(jobs, lambda job: job.chain.eligible is None, "have no Eligible time")
-    suspended = "were suspended: their run time excludes suspensions, and recorded times include them"
+    suspended = "were suspended: run times exclude suspensions, and recorded times include them"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
 
 
@@ -116,7 +117,7 @@ def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[
     for job in jobs:
         others.update({name for chain in job.components for name in _held(chain, options).others})
     if others:
-        yield f"jobs held other resources that the trace does not request: {_listed(others)} jobs"
+        yield f"jobs held other resources, which the trace does not request: {_listed(others)}"
     if options["gpu_model"] == "affinity":
         models = "need nodes with GPUs of the requested type (the label nvidia.com/gpu.product)"
         yield from _many(jobs, lambda job: any(pods.selector for pods in job.pods.values()), models)
@@ -188,8 +189,8 @@ def _about_ends(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str
     yield from _many(
         jobs,
         lambda job: job.chain.last.state == CANCELLED and not job.chain.last.by,
-        "are CANCELLED without a user: the controller lost its state. They end at their last time in the "
-        "database, which may be before the true end",
+        "are CANCELLED without a user: the controller lost its state. The recorded end is the last time in "
+        "the database, which may be before the true end",
     )
     yield from _many(
         jobs,

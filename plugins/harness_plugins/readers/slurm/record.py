@@ -171,7 +171,8 @@ class Clock:
     Attributes:
         local: the number of times without an offset.
         doubtful: the number of local times in an hour that a clock change skips or repeats. They are read
-            with the offset before the change, unless the job would then end before it started.
+            with the offset before the change, unless the job would then end before it has worked as long as
+            it did.
     """
 
     def __init__(self, zone: tzinfo) -> None:

@@ -112,7 +112,6 @@ class _Row:
         submit = self._time("Submit", None)
         eligible = self._time("Eligible", submit)
         start = self._time("Start", eligible)
-        end = self._time("End", start)
         state, _, tail = self._text("State").partition(" ")
         if not state.replace("_", "").isalpha():
             self._fault("State", "is not a state such as COMPLETED")
@@ -120,6 +119,7 @@ class _Row:
         suspended = self._span("Suspended", span_of) or 0
         elapsed = self._count("ElapsedRaw")
         record_elapsed = self._span("Elapsed", span_of) if elapsed is None else elapsed * SECOND
+        end = self._time("End", None if start is None else start + (record_elapsed or 0) + suspended)
         limit = self._span("TimelimitRaw" if "TimelimitRaw" in self._places else "Timelimit", limit_of)
         restarts = self._count("Restarts")
         if len(self._faults) > before or identity is None:
