@@ -268,6 +268,10 @@ def test_another_delimiter_is_told_with_its_option(read_text: Callable, mark: st
         read_text(text, reader="csv")
     assert caught.value.hint is not None
     assert caught.value.hint.endswith(f"--reader csv --set delimiter={option}")
+    with pytest.raises(TraceError, match="has 2 cells instead of 1") as caught:
+        read_text(f"{text}a{mark}0{mark}1,5{mark}q{mark}1\n", reader="csv")
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith(f"--reader csv --set delimiter={option}")
     with pytest.raises(TraceError) as caught:
         read_text(f"a{mark}q{mark}0\n", reader="csv", header="no", map="job_id=1, queue=2")
     assert caught.value.hint is not None
@@ -280,7 +284,9 @@ def test_a_time_without_its_unit_is_told_about_units(read_text: Callable) -> Non
     with pytest.raises(TraceError) as caught:
         read_text(text, reader="csv")
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("a unit such as `: iso`")
+    assert caught.value.hint.startswith(
+        '--set map="submit_time=submit_time:iso" reads times as in ISO 8601; a unit such as `: iso`'
+    )
     assert len(read_text(text, reader="csv", map="submit_time=submit_time:iso").frame) == 1
 
 

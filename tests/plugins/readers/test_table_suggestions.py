@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -165,6 +165,33 @@ def test_columns_with_the_names_of_a_trace_are_mapped_to_themselves(
     found = pl.read_parquet("out.parquet")
     columns = ("pods", "request.cpu", "request.memory", "request.nvidia.com/gpu", "priority", "namespace")
     assert found.select(columns).rows() == [(2, 1500, 1024, 1, 7, "n")]
+
+
+def test_cells_say_how_a_draft_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Decimal commas, sizes with letters, shares of a core, and times with an offset, as of a spreadsheet."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(
+        "job_id;submit_time;duration;queue;request.cpu;request.memory\n"
+        "j;2026-03-29T01:30:00+01:00;90,5;q;0,5;4Gi\nk;2026-03-29 01:30:00Z;60;q;2;1G\n"
+    )
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert yaml.safe_load(printed)["columns"] == {
+        "job_id": "job_id",
+        "submit_time": "submit_time",
+        "duration": "comma(duration)",
+        "queue": "queue",
+        "request.cpu": "comma(col('request.cpu'))",
+        "request.memory": "size(col('request.memory'))",
+    }
+    assert "time zone" not in printed
+    (tmp_path / "m.yaml").write_text(printed)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    found = pl.read_parquet("out.parquet")
+    assert found["duration"].to_list() == [timedelta(seconds=90.5), timedelta(seconds=60)]
+    assert found.select("request.cpu", "request.memory").rows() == [(500, 2**32), (2000, 2**30)]
 
 
 def test_no_mapping_is_called_suggest() -> None:

@@ -14,7 +14,7 @@ import pyarrow.csv
 from harness.base.errors import Fault, TraceError
 from harness.readers.counts import counted
 from harness.readers.source import shown
-from harness_plugins.readers.tables.mapping import NO_HEADER, is_number
+from harness_plugins.readers.tables.mapping import NO_HEADER, another_delimiter, is_number
 from harness_plugins.readers.tables.parts import Part, Pick
 
 _BLOCK = 1 << 24
@@ -68,7 +68,7 @@ def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", heade
         what = f"cannot be read as delimited text: {str(error).splitlines()[0]}"
         raise TraceError(str(path), [Fault("", what)]) from error
     if faults:
-        raise TraceError(str(path), faults)
+        raise TraceError(str(path), faults, hint=another_delimiter(names))
     cells = pl.DataFrame(table).select(pl.col(name).str.strip_chars() for name in wanted)
     return Part(
         cells.select(pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in wanted), names

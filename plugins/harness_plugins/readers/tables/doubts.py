@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ _REMEDY = (
     "a unit such as `: iso`, `: %d.%m.%Y %H:%M`, `: h` or `: GiB` says how to read text. comma() reads "
     "numbers such as 1,5. unless() and below() remove values that mean `no value`. `where` leaves out rows"
 )
+
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Made(NamedTuple):
@@ -44,6 +47,7 @@ def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
         TraceError: at least one cell is invalid.
     """
     found: list[tuple[int, Fault]] = []
+    hint = _REMEDY
     for made in several:
         for place, doubt in enumerate(made.terms.doubts):
             wrong = made.found.filter(pl.col(str(place)))[ROW].head(_SHOWN).to_list()
@@ -51,9 +55,12 @@ def raise_doubts(rows: Rows, several: Sequence[Made]) -> None:
                 (row, Fault(f"{rows.place(row)}: {made.name}", _said(rows, row, made, doubt)))
                 for row in wrong
             ]
+            cell = rows.cell(wrong[0], doubt.column) if wrong and doubt.column else None
+            if not made.terms.unit and _DATE.match(str(cell)):
+                hint = f'--set map="{made.name}={doubt.column}:iso" reads times as in ISO 8601; {_REMEDY}'
     if found:
         found.sort(key=lambda item: item[0])
-        raise TraceError(str(rows.root), [fault for _, fault in dict.fromkeys(found)], hint=_REMEDY)
+        raise TraceError(str(rows.root), [fault for _, fault in dict.fromkeys(found)], hint=hint)
 
 
 def _said(rows: Rows, row: int, made: Made, doubt: Doubt) -> str:

@@ -61,6 +61,14 @@ _MARKS = {";": "';'", "\t": "tab", "|": "'|'", ",": "comma"}
 _DELIMITERS = {"comma": ",", "tab": "\t"}
 
 
+def another_delimiter(names: Sequence[str]) -> str | None:
+    """Returns a hint if the name of a table's only column contains a character that may separate columns."""
+    other = next((mark for mark in _MARKS if len(names) == 1 and mark in names[0]), None)
+    if other is None:
+        return None
+    return f"if {other!r} separates the columns: {_CONVERT} --set delimiter={_MARKS[other]}"
+
+
 @dataclass(frozen=True)
 class TableMapping:
     """The content of a mapping.
@@ -125,11 +133,8 @@ class TableMapping:
 
     def _remedy(self, has: Sequence[str]) -> str:
         """Returns a hint for a table that lacks columns, which is often a wrong delimiter or no header."""
-        other = next((mark for mark in _MARKS if len(has) == 1 and mark in has[0]), None)
-        if other is not None:
-            return f"if {other!r} separates the columns: {_CONVERT} --set delimiter={_MARKS[other]}"
         numbers = self.header and any(map(is_number, has))
-        return NO_HEADER if numbers else HINT
+        return another_delimiter(has) or (NO_HEADER if numbers else HINT)
 
     def _own(self, has: Sequence[str]) -> list[str]:
         return [name for name in has if name not in self.columns and column_of(name)] if self.short else []

@@ -54,6 +54,9 @@ _SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-u
 """The upper bounds of numbers that are times, each with the unit of such numbers."""
 
 _OPEN = ("PENDING", "RUNNING")
+_SIZES = ("request.memory", "request.ephemeral-storage")
+_OFFSET = r"(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
+_COMMA = r"[0-9],[0-9]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +211,14 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
 def _as_in_a_trace(frame: pl.DataFrame, used: set[str]) -> Iterator[_Line]:
     """Yields a line for each further column that has the name of a column of a trace."""
     for name in frame.columns:
-        known = column_of(name.replace(TOTAL, REQUEST, 1) if name.startswith(TOTAL) else name)
+        of_pod = name.replace(TOTAL, REQUEST, 1) if name.startswith(TOTAL) else name
+        known = column_of(of_pod)
         if known is None or known.kind is Kind.MAP or name in used or name == "uid":  # often a user's number
             continue
         term = _term(frame, name)
-        if name.endswith(".cpu"):
+        if of_pod in _SIZES and _is_text(frame[name]):
+            yield _Line(name, f"size({term})")
+        elif name.endswith(".cpu") and _are_whole(frame[name]):
             yield _Line(name, f"{term} : millicores", "in millicores? for cores, leave out ': millicores'")
         else:
             yield _Line(name, term)
@@ -242,7 +248,9 @@ def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
 
 def _term(frame: pl.DataFrame, name: str) -> str:
     called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
-    return f"count({called})" if frame[name].dtype == pl.Struct else called
+    if frame[name].dtype == pl.Struct:
+        return f"count({called})"
+    return f"comma({called})" if _has_commas(frame[name]) else called
 
 
 def _instant(column: pl.Series, term: str) -> str:
@@ -257,11 +265,10 @@ def _instant(column: pl.Series, term: str) -> str:
 
 
 def _zone(column: pl.Series) -> str:
-    return (
-        ""
-        if column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
-        else "in which time zone? set the key 'zone'"
-    )
+    known = column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
+    if column.dtype == pl.String:
+        known = known or bool(column.str.contains(_OFFSET).all())
+    return "" if known else "in which time zone? set the key 'zone'"
 
 
 def _unit(name: str) -> str:
@@ -285,8 +292,21 @@ def _numbers(column: pl.Series) -> pl.Series | None:
         return column.cast(pl.Float64)
     if column.dtype != pl.String:
         return None
-    read = column.str.strip_chars().cast(pl.Float64, strict=False)
+    text = column.str.replace(",", ".", literal=True) if _has_commas(column) else column
+    read = text.str.strip_chars().cast(pl.Float64, strict=False)
     return read if read.null_count() == column.null_count() else None
+
+
+def _has_commas(column: pl.Series) -> bool:
+    """Returns True for text with numbers, if some of them have a decimal comma."""
+    if column.dtype != pl.String or not column.str.contains(_COMMA).any():
+        return False
+    return bool(column.str.contains(r"^\s*[0-9]+(,[0-9]+)?\s*$").all())
+
+
+def _are_whole(column: pl.Series) -> bool:
+    numbers = _numbers(column)
+    return numbers is None or bool((numbers % 1 == 0).all())
 
 
 def _is_text(column: pl.Series) -> bool:
