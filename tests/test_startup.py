@@ -118,7 +118,7 @@ def test_time_outs_are_no_preemptions_and_who_has_too_many_is_rejected(
     ) in told
     assert (
         "evicted (PodsReadyTimeout): 1 pod; time-out 1: not all pods were ready 1m00s after the admission; "
-        "it stays out of its queue for 40s; it had not run yet, so no work was lost"
+        "it stays out of its queue for 40s; it had no work to lose"
     ) in told
     why = "DeactivatedDueToRequeuingLimitExceeded: its pods missed their time limit 2 times"
     assert f"rejected for good: {why}" in told

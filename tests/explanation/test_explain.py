@@ -95,7 +95,7 @@ def test_an_admission_tells_whom_it_waits_for_and_when_the_job_starts(
     assert lines(run, "next", at="0d 00:00:20")[3] == "  at 0d 00:00:20 it held quota"
     assert lines(run, "next", at="0d 00:00:36")[3] == "  at 0d 00:00:36 it ran"
     assert lines(run, "last")[6:] == [
-        "0d 00:00:09  evicted (Drained): 1 pod; it had not run yet, so no work was lost",
+        "0d 00:00:09  evicted (Drained): 1 pod; it had no work to lose",
         "0d 00:00:09  back in the queue",
     ]
     at = run.micros("timeline").collect().filter(time=5_000_000).row(0, named=True)

@@ -180,7 +180,7 @@ class Sentences:
         elif event.ran:
             parts.append(f"it had run for {format_duration(event.ran)} and lost no work")
         elif event.ran is not None:
-            parts.append("it had not run yet, so no work was lost")
+            parts.append("it had no work to lose")
         return "; ".join(parts)
 
     def _preempting(self, event: Event) -> str:
