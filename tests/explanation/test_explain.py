@@ -456,6 +456,27 @@ def test_a_queue_of_which_labels_name_quotas_stands_with_each_of_them(
     ]
 
 
+def test_pods_that_nobody_preempted_are_not_counted_as_preempted(
+    write_trace: WriteTrace, tmp_path: Path
+) -> None:
+    """Two of four pods are revoked at once, because another quota asks for its half."""
+    rows = [
+        {"job_id": "a", "queue": "a", "pods": 4, "duration": 3600},
+        {"job_id": "b", "queue": "b", "request.cpu": 2000, "submit_time": 10, "duration": 3600},
+    ]
+    tree = quota_tree({"a": {"cpu": "1"}, "b": {"cpu": "1"}}, {"cpu": "4", "memory": "8Gi"})
+    run = replayed(
+        write_trace(*rows),
+        queues({}, nodes=1) + tree,
+        tmp_path,
+        plugin="elasticquota",
+        options={"semantics": "koordinator"},
+    )
+    told = lines(run, "a")
+    assert "was evicted 2 times and lost" in told[2]
+    assert any("evicted (QuotaOveruse): 2 pods" in line for line in told)
+
+
 def test_what_koordinators_quotas_may_use_is_told_where_they_refuse_and_revoke(
     write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -185,6 +185,7 @@ class Histories:
                     sum(gone * span["pods"] for span, gone in lost),
                     sum(span["pods"] for span, gone in lost if gone),
                     _lost_amounts(lost),
+                    decisions=len(group),
                 )
             )
         return events

@@ -60,6 +60,7 @@ class Event:
             that time, with the amounts.
         as_at: for a refusal with figures from an earlier refusal during the same wait, the time of these
             figures.
+        decisions: the number of decisions that the event combines.
     """
 
     time: int
@@ -77,6 +78,7 @@ class Event:
     lost_amounts: Mapping[str, int] = field(default_factory=dict)
     holders: Mapping[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     as_at: int | None = None
+    decisions: int = 1
 
 
 @dataclass(frozen=True)
@@ -210,9 +212,9 @@ class History:
 
     @property
     def evictions(self) -> int:
-        """The number of times that the job was evicted without a preemptor."""
-        found = [stretch.eviction for stretch in self.stretches]
-        return sum(each is not None and each.what == "evict" for each in found)
+        """The number of times that the job, or a pod of it, was evicted without a preemptor."""
+        events = (event for stretch in self.stretches for event in stretch.events)
+        return sum(event.decisions for event in events if event.what == "evict")
 
     @property
     def victims(self) -> int:
