@@ -704,6 +704,14 @@ def test_a_job_has_the_pod_sets_that_kueue_makes_of_it(manifest: Manifest, pods:
     assert list(found.flavors) == list(pods)
 
 
+def test_the_nodes_of_all_pods_are_told_if_no_queue_admits_them() -> None:
+    """Each pod of a job without a queue is placed alone."""
+    mine = job(8, 2)
+    del mine["metadata"]["labels"]
+    (found,) = asked(dump(), mine)
+    assert (found.verdict, found.why) == ("starts", "bound to n0, n1")
+
+
 def test_the_topology_that_annotations_of_pods_ask_for_counts() -> None:
     """A required level that no topology has keeps a job out."""
     asks = job(1)

@@ -81,7 +81,7 @@ class Judge:
             verdict = WAITS
             waits_for, why = self._why(late)
         else:
-            why = self._started(told)
+            why = self._started(*lives)
         job, admitted = told.job, told.admitted
         detail: Mapping[str, Any] = {} if admitted is None else admitted.detail or {}
         nodes = sum((each.bound for each in lives if not self._checks(each)), Counter())
@@ -103,10 +103,12 @@ class Judge:
             untried_up_to=self._instant.untried_up_to(names),
         )
 
-    def _started(self, life: Life) -> str:
-        if life.admitted is not None:
-            return self._words.admission(life)
-        return f"bound to {', '.join(sorted(life.bound))}" if life.bound else "started"
+    def _started(self, *lives: Life) -> str:
+        """Describes the admission of a job, or the nodes of its pods."""
+        if lives[0].admitted is not None:
+            return self._words.admission(lives[0])
+        nodes = sorted({node for life in lives for node in life.bound})
+        return f"bound to {', '.join(nodes)}" if nodes else "started"
 
     def _never(self, life: Life) -> Never | None:
         """Returns why a job can never start, or not before nodes return, or None if it may start."""
