@@ -653,6 +653,16 @@ def test_times_are_those_of_the_zone_that_is_named(read_text: Read) -> None:
         read_text(dump(times), timezone="Mars")
 
 
+def test_run_times_include_suspensions_only_without_any_elapsed_time(read_text: Read) -> None:
+    """Both `ElapsedRaw` and `Elapsed`, which is among the usual columns, leave suspensions out."""
+    note = "there is neither ElapsedRaw nor Suspended: run times include suspensions"
+    assert note in read_text(dump({})).notes
+    for column, value in (("ElapsedRaw", "25"), ("Elapsed", "00:00:25")):
+        trace = read_text(dump({column: value}, head=(*HEAD, column)))
+        assert only(trace)["duration"] == timedelta(seconds=25)
+        assert note not in trace.notes
+
+
 @pytest.mark.parametrize(
     ("option", "queue"), [("partition", "batch"), ("account", "bio"), ("qos", "Low_1"), ("user", "ann")]
 )

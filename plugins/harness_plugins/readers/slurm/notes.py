@@ -82,7 +82,7 @@ def _about_columns(dump: Dump, options: Mapping[str, Any]) -> Iterator[str]:
         yield "there is no AllocTRES: CPUs and nodes are from other columns, memory and GPUs from requests"
     elif "ReqTRES" in dump.lacks and options["resources"] == "requested":
         yield "there is no ReqTRES: jobs request the GPUs that they were granted"
-    if {"Suspended", "ElapsedRaw"} <= set(dump.lacks):
+    if {"Suspended", "ElapsedRaw", "Elapsed"} <= set(dump.lacks):
         yield "there is neither ElapsedRaw nor Suspended: run times include suspensions"
     if "JobIDRaw" in dump.lacks:
         yield "there is no JobIDRaw: jobs are named by their JobID, and missing job numbers are not detected"

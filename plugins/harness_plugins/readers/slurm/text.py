@@ -65,7 +65,7 @@ def read_text(path: Path, clock: Clock) -> Dump:
     if not records:
         raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"run {COMMAND}")
     notes = [f"{count:,} {what}" for what, count in table.counted.items()]
-    wanted = ("AllocTRES", "ReqTRES", "Suspended", "ElapsedRaw", "JobIDRaw")
+    wanted = ("AllocTRES", "ReqTRES", "Suspended", "ElapsedRaw", "Elapsed", "JobIDRaw")
     lacks = tuple(name for name in wanted if name not in table.names)
     return Dump(records, len(records) + steps, {STEPS: steps} if steps else {}, notes, lacks)
 
