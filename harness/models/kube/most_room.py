@@ -7,13 +7,21 @@ nominated pods do so, too, and count only on request.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
 
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.node_rules import NodeRules
-from harness.models.kube.pod import Shape
+from harness.models.kube.pod import PodInfo, Shape
+
+Victims: TypeAlias = Callable[[NodeInfo, int], Sequence[PodInfo]]
+"""Returns at least the pods of a node that pods of a priority might preempt."""
+
+
+def lower_pods(node: NodeInfo, priority: int) -> Sequence[PodInfo]:
+    """Returns the pods of a node that have a lower priority."""
+    return [pod for pod in node.pods if pod.priority < priority]
 
 
 @final
@@ -28,15 +36,24 @@ class MostRoom:
         above: the priority of the pods if they preempt pods of lower priority, or None if they never preempt.
         beside: the priority of the pods if nodes do not offer them the resources that are reserved for
             nominated pods. None if nodes offer these resources, too.
+        victims: finds the pods that they might preempt. There are none while no pod has a lower priority.
     """
 
-    __slots__ = ("_above", "_beside", "_cache", "_kept", "_rules", "_since", "_until")
+    __slots__ = ("_above", "_beside", "_cache", "_kept", "_rules", "_since", "_until", "_victims")
 
-    def __init__(self, cache: Cache, rules: NodeRules, above: int | None, beside: int | None = None) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        rules: NodeRules,
+        above: int | None,
+        beside: int | None = None,
+        victims: Victims = lower_pods,
+    ) -> None:
         self._cache = cache
         self._rules = rules
         self._above = above
         self._beside = beside
+        self._victims = victims
         self._since = self._until = -1  # the last two versions between which `since` was asked
         self._kept: list[Sequence[int]] = []
 
@@ -78,7 +95,8 @@ class MostRoom:
         one = version == now - 1  # the case after most events
         for node in (cache.nodes[cache.last_changed],) if one else cache.changed_nodes_since(version):
             if not closed[node.position]:
-                room, slots = (node.free, node.slots) if above is None else _without_victims(node, above)
+                victims = () if above is None else self._victims(node, above)
+                room, slots = _without(node, victims) if victims else (node.free, node.slots)
                 if beside is not None and node.nominated and not node.devices:
                     room, slots = _without_reserved(node, beside)
                 if slots > 0:
@@ -88,10 +106,9 @@ class MostRoom:
         return rooms
 
 
-def _without_victims(node: NodeInfo, above: int) -> tuple[Sequence[int], int]:
-    """Returns the free resources and slots of a node without its pods below a priority."""
+def _without(node: NodeInfo, victims: Sequence[PodInfo]) -> tuple[Sequence[int], int]:
+    """Returns the free resources and slots of a node without some of its pods."""
     left = list(node.free)
-    victims = [pod for pod in node.pods if pod.priority < above]
     for pod in victims:
         for resource, amount in pod.template.shape.requests:
             left[resource] += amount

@@ -28,15 +28,18 @@ from quota_worlds import (
 )
 
 from harness import PodSet
+from harness.base.build import is_compiled
 from harness.cluster.kinds.elastic import QUOTA_NAME_LABEL
 from harness.cluster.model import Cluster, frozen
 from harness.models.kube import _blocks as blocks
 from harness.models.kube import _resting as resting
 from harness.models.kube import _resting_tree as trees
 from harness.models.kube import queue
+from harness.models.kube.pod import PodInfo
 from harness.models.kube.queue import SchedulingQueue
 from harness.policy import PolicyFactory
 from harness.testing import Decisions
+from harness_plugins.elastic_quota.attempt import Attempts, Outcome
 from harness_plugins.elastic_quota.policy import auto, elastic_quota, without_quotas
 from harness_plugins.elastic_quota.shortcuts import verdicts
 
@@ -245,6 +248,29 @@ def test_a_job_that_takes_nothing_from_itself_does_not_stand_for_others(gang: bo
         "0 refuse both",
         "10 preempt both-0 by claims",
     ]
+
+
+@pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
+@pytest.mark.parametrize(("short", "tried"), [(1, 1), (2, 2)])
+def test_a_gang_with_victims_is_tried_again_only_when_a_node_may_have_enough_without_them(
+    monkeypatch: pytest.MonkeyPatch, short: int, tried: int
+) -> None:
+    """Without `low`, its node has 1 cpu, and after the end of `short`, 2 or 3. A pod of the gang needs 3."""
+    attempts: list[str] = []
+    try_gang = Attempts.try_gang
+
+    def noted(self: Attempts, pods: Sequence[PodInfo], least: int) -> Outcome:
+        attempts.append(pods[0].name)
+        return try_gang(self, pods, least)
+
+    monkeypatch.setattr(Attempts, "try_gang", noted)
+    jobs = Jobs().add("full", "b", 5, seconds=100).add("other", "b", 4 - short, seconds=100)
+    jobs.add("low", "a", 1, seconds=100).add("short", "b", short, seconds=10)
+    jobs.add("gang", "a", 3, at=1, pods=2, gang=True, priority=7)
+    where = cluster(node("n0", 5), node("n1", 5), tree(10, leaf("a", 0, 10), leaf("b", 10, 10)))
+    happened = Happened(where, jobs, until=20)
+    assert happened.lines("refuse") == ["1 refuse gang"]
+    assert attempts == ["gang-0"] * tried
 
 
 @pytest.mark.parametrize("plugin", [auto, elastic_quota])

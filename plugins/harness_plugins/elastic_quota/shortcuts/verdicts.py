@@ -2,10 +2,12 @@
 
 Pods with the same quota, priority and rules about nodes differ only in their requests. A quota refuses all
 pods that exceed one of its limits. If it admits a pod, the pod fails as long as no node has enough free
-resources. In both cases, there must be no pod that it may preempt.
+resources. In both cases, preemption must not help. There is no pod that it may preempt, or no node would have
+enough resources without such pods of its quota.
 
 The same is true for a gang of equal pods, whose requests to the quota are added up. If the gang had too few
-places, it still has too few as long as no changed node has enough free resources for one of its pods.
+places, it still has too few as long as no changed node has enough free resources for one of its pods. If it
+may preempt, no node must have enough for one of its pods.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from harness.models.elastic.tree import Bound, Excess
 from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom, amounts_of
+from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.node_rules import NodeRules
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
@@ -61,9 +64,9 @@ class QuotaVerdicts:
         self._preempts = preempts
         self._names = {name: cache.resources[name] for name in self._usage.of(pod).amounts}
         self._nothing: Amounts = dict.fromkeys(self._names, 0)
-        # Two objects, because each keeps what it returned last.
-        self._free_since = MostRoom(cache, nodes, None, pod.priority)
-        self._free = MostRoom(cache, nodes, None, pod.priority)
+        # What nodes offer without and with preemption. Two objects each, which keep what they returned last.
+        self._free = [MostRoom(cache, nodes, None, pod.priority) for _ in range(2)]
+        self._freed = [MostRoom(cache, nodes, pod.priority, victims=self._victims) for _ in range(2)]
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
         self._by_limit: dict[Bound, frozenset[str]] = {}
         # What all verdicts at one version have in common, see `_look`.
@@ -71,7 +74,8 @@ class QuotaVerdicts:
         self._asked: Amounts = self._nothing  # by nominated pods in this quota
         self._limits: list[Limit] = []
         self._other_limits: Iterator[Limit] = iter(())  # those that no pod has been compared with yet
-        self._may_preempt = self._by_others = False
+        self._searches = self._by_others = False
+        self._searches_since = -1  # the version at which they last began to search
         self._largest: Sequence[int] = ()
         # For each resource, the largest amount with which a pod may claim the guarantee.
         self._claimable = [UNLIMITED] * len(cache.names)
@@ -92,6 +96,13 @@ class QuotaVerdicts:
         """See `Verdicts`."""
         return self._cache.version
 
+    @property
+    def searches(self) -> bool:
+        """Whether the pods now search for victims in their own quota, unless they claim its guarantee."""
+        if self._at != self._cache.version:
+            self._look()
+        return self._searches
+
     def rejecting(
         self, least: Sequence[int], most: Sequence[int], seen: int, each: Sequence[int] | None = None
     ) -> frozenset[str] | None:
@@ -100,18 +111,22 @@ class QuotaVerdicts:
         For a gang, `least` and `most` have the requests of all its pods together, and `each` has those of one
         pod. `seen` is a version at which the gang had too few places.
         """
-        if self._at != self._cache.version:
-            self._look()
-        if self._may_preempt:
-            return None
+        searches = self.searches
         if self._claims is not False and not any(map(gt, least, self._claimable)) and self._may_claim(each):
             return None
+        if searches:
+            if each is not None:  # preemption is tried for the first pod, even if a limit refuses the gang
+                least = most = each
+            if self._may_fit(least, seen):
+                return None
         for left, resource, rejecting in chain(self._limits, self._other_limits):
             if least[resource] > left:
                 return rejecting
             if most[resource] > left:
                 return None
-        return None if self._by_others or self._may_fit(each or least, seen) else self.by_nodes
+        if self._by_others or (not searches and self._may_fit(each or least, seen)):
+            return None
+        return self.by_nodes
 
     def _may_claim(self, each: Sequence[int] | None) -> bool:
         """Returns True if a pod with a claimable request may preempt pods of other quotas.
@@ -127,29 +142,36 @@ class QuotaVerdicts:
         return self._claims and not (self._in_vain and each is None)
 
     def _may_fit(self, least: Sequence[int], seen: int) -> bool:
-        cache = self._cache
-        if seen < 0:  # otherwise few nodes have changed
+        cache, rooms = self._cache, self._freed if self._searches else self._free
+        if self._searches:
+            seen = seen if seen >= self._searches_since else -1
+        elif seen < 0:  # otherwise few nodes have changed
             if not self._largest:
                 self._largest = [max(cache.free_of(place), default=0) for place in range(len(cache.names))]
             if any(map(gt, least, self._largest)):
                 return False
-        free = self._free if seen < 0 else self._free_since
-        for room in free.since(seen):  # noqa: SIM110 `any` of a generator takes twice as long
+        for room in rooms[seen < 0].since(seen):  # noqa: SIM110 `any` of a generator takes twice as long
             if not any(map(gt, least, room)):
                 return True
         return False
 
+    def _victims(self, node: NodeInfo, priority: int) -> Sequence[PodInfo]:
+        """Returns the pods of a node that would be gone after a preemption. See `Victims`."""
+        of, quota = self._usage.of, self._quota
+        lower = (pod for pod in node.pods if pod.terminating or pod.priority < priority)
+        return [pod for pod in lower if pod.terminating or of(pod).quota is quota]
+
     def _look(self) -> None:
         cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
-        self._at = cache.version
+        searched, self._at = self._searches, cache.version
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
         self._largest = ()  # computed when it is needed
         if quota is None:  # the pod can at most preempt by priority
-            self._may_preempt = self._preempts and cache.has_lower(pod.priority)
+            self._by_others |= self._preempts and cache.has_lower(pod.priority)
             return
-        self._may_preempt = self._preempts and usage.has_lower(quota, pod.priority)
-        if self._may_preempt:
-            return  # nothing else matters
+        self._searches = self._preempts and usage.has_lower(quota, pod.priority)
+        if self._searches and not searched:
+            self._searches_since = cache.version
         taken = self._nominated.beside(quota, pod.priority).with_own(self._nothing)
         self._asked = taken.in_quota
         self._limits = []
@@ -194,6 +216,9 @@ class Foreseen:
         each: the request of each pod.
         rule: for a gang, the rule and the limit that refused it, which are among its reasons.
         seen: a version at which nodes had too few places for the pods.
+
+    Attributes:
+        searches: whether the pods searched for victims when they failed. See `QuotaVerdicts.searches`.
     """
 
     keeps_figures = True
@@ -214,14 +239,16 @@ class Foreseen:
         self._pods = len(pods)
         self._each = each
         self._rule = rule
-        self._seen = seen
+        self.searches = verdicts.searches
+        self._seen = -1 if self.searches else seen
 
     def still(self, gang: Gang | None, rejected_by: frozenset[str]) -> bool:
         """Returns True if these plugins would reject an equal pod or gang now."""
         verdicts, amounts = self._verdicts, self.amounts
-        if gang is not None and not (gang.waits and gang.missing == self._pods):
-            return False  # the pods must be all pending pods of the gang
-        by_nodes = rejected_by == verdicts.by_nodes | self._rule
+        searches = verdicts.searches
+        if gang is not None and (searches != self.searches or not gang.waits or gang.missing != self._pods):
+            return False  # another rule applies, or the pods are not all pending pods of the gang
+        by_nodes = searches or rejected_by == verdicts.by_nodes | self._rule
         seen = self._seen if by_nodes else verdicts.version  # otherwise nodes don't matter
         found = verdicts.rejecting(amounts, amounts, seen, self._each if gang is not None else None)
         if found is None or found | self._rule != rejected_by:
@@ -291,6 +318,8 @@ class KeptRefusals:
             frozenset(() if gang is None else refusal.said),
             -1 if refusal.failure.diagnosis is None else cache.version,
         )
+        if refusal.place and foreseen.searches:
+            return None  # a node offers enough for the first pod
         return foreseen if foreseen.still(gang, rejecting) else None
 
     def renew(self) -> None:
