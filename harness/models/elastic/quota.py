@@ -8,8 +8,6 @@ from typing import final
 from harness.cluster.kinds.elastic import CORE_RESOURCES, ElasticQuota
 from harness.cluster.model import UNLIMITED
 
-_CORE = frozenset(CORE_RESOURCES)
-
 Amounts = Mapping[str, int]
 """Maps resources to quantities. A resource counts as present even if its quantity is 0."""
 
@@ -33,7 +31,7 @@ class Quota:
     """
 
     __slots__ = (
-        "_core", "_only_named", "firm", "leaving", "line", "max", "min", "name", "runtime", "used"
+        "_core", "_limited", "_only_named", "firm", "leaving", "line", "max", "min", "name", "runtime", "used"
     )  # fmt: skip
 
     def __init__(self, manifest: ElasticQuota, *, only_named: bool = False) -> None:
@@ -49,7 +47,8 @@ class Quota:
         core = () if self._only_named else CORE_RESOURCES
         self.max = {each: manifest.max_of(each) for each in (*core, *(manifest.max or ()))}
         # Limits are checked a million times, so it saves time to skip unlimited resources here.
-        self._core = [(each, self.max[each]) for each in core if self.max[each] != UNLIMITED]
+        self._limited = [(each, bound) for each, bound in self.max.items() if bound != UNLIMITED]
+        self._core = [(each, bound) for each, bound in self._limited if each in core]
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
         self.firm: dict[str, int] = {}
@@ -68,23 +67,23 @@ class Quota:
 
         The method checks cpu, memory, ephemeral storage, and the resources in `amounts`.
         """
-        used, most = self.used, self.max
-        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):  # no core resource is named
-            for resource, bound in self._core:
-                if used.get(resource, 0) + amounts.get(resource, 0) > bound:
-                    return resource
-        for resource, amount in amounts.items():
-            if used.get(resource, 0) + amount > most.get(resource, UNLIMITED):
+        used = self.used
+        for resource, bound in self._limited:
+            if used.get(resource, 0) + amounts.get(resource, 0) > bound:
+                break
+        else:
+            return None  # usually no limit is exceeded
+        for resource, bound in self.bounds(amounts):
+            if used.get(resource, 0) + amounts.get(resource, 0) > bound:
                 return resource
         return None
 
     def over_min(self, amounts: Amounts) -> str | None:
         """Returns a resource whose usage would exceed `min` if these quantities were added, or None."""
         used, least = self.used, self.min
-        if not (_CORE.isdisjoint(amounts) and _CORE.isdisjoint(used)):
-            for resource in CORE_RESOURCES:
-                if used.get(resource, 0) + amounts.get(resource, 0) > least.get(resource, 0):
-                    return resource
+        for resource in CORE_RESOURCES:
+            if used.get(resource, 0) + amounts.get(resource, 0) > least.get(resource, 0):
+                return resource
         for resource, amount in amounts.items():
             if used.get(resource, 0) + amount > least.get(resource, 0):
                 return resource
