@@ -150,15 +150,6 @@ def are_mates(pod: PodInfo, other: PodInfo) -> bool:
     return pod.job is not None and pod.job is other.job
 
 
-def has_mates(pod: PodInfo, others: Collection[PodInfo]) -> bool:
-    """Returns True if a pod and any of the others are mates. See `are_mates`."""
-    gang, job = pod.gang, pod.job
-    for other in others:  # calls of `are_mates` would take longer, and dry runs ask often
-        if (job is not None and other.job is job) or (gang is not None and other.gang is gang):
-            return True
-    return False
-
-
 def _place(pod: PodInfo) -> _Place:
     assert pod.job is not None, "a pod of a gang belongs to a job"
     return pod.job.index, pod.pod

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias, final
 
 from harness.models.elastic.quota import Quota
-from harness.models.kube.gangs import has_mates
+from harness.models.kube.gangs import are_mates
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.shape_nodes import ShapeNodes
@@ -41,6 +42,8 @@ FIRM_PODS = "with it, pods that must not be preempted would exceed their quota's
 
 FROM_EVERYONE = 1 << 62
 """A value above every priority. With this value, the freed resources are reserved against all pods."""
+
+_code = attrgetter("code")
 
 
 class Tries(NamedTuple):
@@ -156,25 +159,22 @@ class QuotaSearch:
         candidates = [each for each in answers.values() if isinstance(each, Candidate)]
         rejected: dict[int, Status] = {}
         if explain or not candidates:
-            for position in pool:
-                answer = answers.get(position, NOBODY_ELIGIBLE)
-                if answer is NOBODY_ELIGIBLE:
-                    rejected[position] = self._nobody(failure, nodes[position])
-                elif isinstance(answer, Status):
-                    rejected[position] = answer
-        failed = not candidates and any(status.code is Code.ERROR for status in rejected.values())
+            rejected = dict.fromkeys(pool, NO_VICTIMS)
+            if rules.names_nodes:
+                rejected = {each: no_victims(request.pod, nodes[each]) for each in pool}
+            rejected |= {each: answer for each, answer in answers.items() if isinstance(answer, Status)}
+            for candidate in candidates:
+                del rejected[candidate.node.position]
+        failed = not candidates and Code.ERROR in map(_code, rejected.values())
         return Found(candidates, rejected, failed=failed)
-
-    def _nobody(self, failure: Failure, node: NodeInfo) -> Status:
-        return no_victims(failure.request.pod, node) if self._rules.names_nodes else NO_VICTIMS
 
     def _dry_run(self, tries: Tries, node: NodeInfo) -> Candidate | Status:
         failure, exceeded, rules = tries.failure, tries.exceeded, self._rules
         pod = failure.request.pod
         fixed = tries.nodes.ruled_out(node.position)
-        if fixed is not None:
-            return fixed if tries.eligible_pods(node, pod) else NOBODY_ELIGIBLE
-        return select_victims_on_node(
+        if fixed is not None and tries.eligible_pods(node, pod):
+            return fixed
+        answer = select_victims_on_node(
             pod,
             node,
             failure.state,
@@ -185,6 +185,9 @@ class QuotaSearch:
             bound=QuotaBound(exceeded, self._usage, twice=rules.counts_twice) if any(exceeded) else None,
             sorts=rules.sorts_victims,
         )
+        if answer is NOBODY_ELIGIBLE:
+            return no_victims(pod, node) if rules.names_nodes else NO_VICTIMS
+        return answer
 
     def step(self, pod: PodInfo, found: Found) -> Step:
         """Returns the preemption for a pod on the best candidate.
@@ -235,7 +238,7 @@ class DefaultSearch:
         found = self._preemption.find_candidates(pod, failure.diagnosis)
         if pod.gang is None:  # only pods of a gang can count as more important than other pods of their job
             return found
-        apart = [each for each in found.candidates if not has_mates(pod, each.victims)]
+        apart = [each for each in found.candidates if not any(are_mates(pod, it) for it in each.victims)]
         return found._replace(candidates=apart)
 
     def step(self, pod: PodInfo, found: Found) -> Step:
