@@ -153,6 +153,26 @@ def test_below_cohorts_a_search_is_in_vain_while_the_own_side_has_the_largest_sh
         assert len(world.search.find_targets(two)) == 2
 
 
+def test_within_a_cycle_the_reservations_below_other_cohorts_count() -> None:
+    """The share of right includes what c reserves: with 1 core more it is too small, with 7 more it is not."""
+    world = Cohorts(
+        cohort("left", "all"), cohort("right", "all"), queue("a", 0, "left"), queue("c", 0, "right"),
+        queue("lender", 11),
+    )  # fmt: skip
+    world.hold("a", "a1", cpu=2).hold("c", "c1")
+    seven, node = world.incoming("c", cpu=7).requests, world.cache.queues["c"].node
+    two = world.incoming("a", cpu=2)
+    world.cache.tree.charge(node, world.incoming("c", cpu=1).requests)
+    assert world.reasons.in_vain(two)
+    world.cache.tree.refund(node, world.incoming("c", cpu=1).requests)
+    world.cache.tree.charge(node, seven)
+    assert not world.reasons.in_vain(two)
+    world.cache.tree.refund(node, seven)
+    world.hold("c", *(f"c{number}" for number in range(2, 9)))
+    assert not world.reasons.in_vain(two)
+    assert len(world.search.find_targets(two)) == 1
+
+
 def test_a_queue_of_the_same_cohort_counts_with_what_it_gives_up() -> None:
     """Of 3 cores b gives a one, so that left borrows as much as right; without all 3 it borrows none."""
     world = Cohorts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import final
 
 from harness.base.memo import Memo
@@ -129,9 +128,8 @@ class KeptNominations(Nominator):
         if known is not None:
             self.remember(workload, known, snapshot.cycle)
             return self._stirs(workload, known)
-        touched = {each.workload.cluster_queue.node for each in snapshot.reserved}
-        touched.update(each.cluster_queue.node for each in snapshot.victims.get(queue.root, ()))
-        self._in_vain = partial(self._reasons.in_vain, touched=touched)
+        if all(amount >= 0 for each in snapshot.reserved for _, amount in each.amounts):
+            self._in_vain = self._reasons.in_vain
         found = super().reassign(workload, first, snapshot, without_victims=True)
         self._in_vain = None
         self._known[question] = found

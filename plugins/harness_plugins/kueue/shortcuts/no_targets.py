@@ -13,7 +13,7 @@ its own candidates.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias, final
 
 from harness.base.memo import Memo
@@ -120,7 +120,7 @@ class ClassicReasons:
         """Returns False, because classic preemption never crashes."""
         return False
 
-    def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
+    def in_vain(self, incoming: Incoming) -> bool:
         """Returns False, because nothing is known about searches within a cycle."""
         return False
 
@@ -129,7 +129,9 @@ class ClassicReasons:
 class FairReasons:
     """Finds reasons in fair sharing: own candidates and other queues together give up too little quota."""
 
-    def __init__(self, cache: Cache, shares: Shares, search: FairSharing) -> None:
+    def __init__(
+        self, cache: Cache, shares: Shares, search: FairSharing, keeps: list[bool] | None = None
+    ) -> None:
         self._cache = cache
         self._shares = shares
         self._search = search
@@ -139,7 +141,7 @@ class FairReasons:
         self._may_keep: list[tuple[int, bool]] = [(-1, False)] * len(cache.at)
         # What each queue, in a generation, gives up to a share, for a mask, under a policy.
         self._known: Memo[tuple[int, int, Share, int, Allowed], Amounts] = Memo()
-        self._keeps = keeping(cache.tree)
+        self._keeps = keeps or keeping(cache.tree)
 
     def are_known(self, queue: ClusterQueueState) -> bool:
         """Returns False for queues in which a search might crash, because only a search reveals the crash."""
@@ -184,42 +186,24 @@ class FairReasons:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
         return not self.are_known(queue)
 
-    def in_vain(self, incoming: Incoming, touched: Collection[int]) -> bool:
+    def in_vain(self, incoming: Incoming) -> bool:
         """Returns True if a search within a cycle finds no targets, or False if this is not known.
 
-        It finds none if other queues give up too little to a queue that has no candidates of its own.
-        `touched` has the nodes of the queues with reservations or victims of the cycle.
+        Nothing that was kept is used or kept, because it holds without the reservations and victims of the
+        cycle. None of these reservations may be negative.
         """
-        queue, tree, search = incoming.queue, self._cache.tree, self._search
-        if len(queue.path) != 1 or has_own_candidate(self._cache, incoming) or search.takes_back(incoming):
-            return False
-        # The share of a cohort in between may have changed, although the cohort is not in `touched`.
-        if any(tree.root[node] == queue.root != tree.parent[node] for node in touched):
-            return False
-        within = self._within_branch(incoming, (), exact=True)
-        return self._all_is_too_little(incoming, *within, exact=True, touched=touched)
+        afresh = FairReasons(self._cache, self._shares, self._search, self._keeps)
+        return afresh.are_known(incoming.queue) and afresh.no_targets(incoming) is not None
 
     def _all_is_too_little(
-        self,
-        incoming: Incoming,
-        share: Share,
-        within: Sequence[Amounts],
-        *,
-        exact: bool,
-        touched: Collection[int] | None = None,
+        self, incoming: Incoming, share: Share, within: Sequence[Amounts], *, exact: bool
     ) -> bool:
         """Returns True if even the most that preemption could free is not enough.
 
         `share` and `within` are the result of `_within_branch` for the same `exact`.
-
-        Within a cycle, `touched` has the nodes of the queues with reservations or victims. Rankings and kept
-        results do not hold for these queues.
         """
         queue = incoming.queue
-        ranked = self._ranking.of(queue.root, keeps=touched is None)
-        given = self._beside(incoming, queue.branch, ranked, share, exact=exact, touched=touched)
-        if given is None:
-            return False
+        given = self._beside(incoming, queue.branch, self._ranking.of(queue.root), share, exact=exact)
         freed = [*within, *[usage for _, usage in given]]
         return not freed or self._lacks(incoming, freed)
 
@@ -248,7 +232,7 @@ class FairReasons:
         for node, usage in gone:
             tree.refund(node, usage)
         for side, ranked in sides:
-            given = self._beside(incoming, side, ranked, self._shares.of(side)[1], exact=exact) or []
+            given = self._beside(incoming, side, ranked, self._shares.of(side)[1], exact=exact)
             for node, usage in given:
                 tree.refund(node, usage)
             gone += given
@@ -259,40 +243,22 @@ class FairReasons:
         return share, [usage for _, usage in gone]
 
     def _beside(
-        self,
-        incoming: Incoming,
-        side: int,
-        ranked: Sequence[tuple[Share, int]],
-        mine: Share,
-        *,
-        exact: bool,
-        touched: Collection[int] | None = None,
-    ) -> list[tuple[int, Amounts]] | None:
+        self, incoming: Incoming, side: int, ranked: Sequence[tuple[Share, int]], mine: Share, *, exact: bool
+    ) -> list[tuple[int, Amounts]]:
         """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`.
 
-        Each sibling comes with the most that it may lose. Within a cycle, the result is None if this is not
-        known of a sibling, because its usage includes reservations.
+        Each sibling comes with the most that it may lose.
         """
         keeps_share = exact and side == incoming.queue.node
-        changed = touched or ()
-        found = [node for _, node in ranked if node in changed and node != side] if changed else []
+        given: list[tuple[int, Amounts]] = []
         for theirs, node in reversed(ranked):
             if theirs < mine:
                 break
-            if node == side or node in changed:
-                continue
-            if keeps_share or theirs > mine or self._may_keep_its_share(node, mine):
-                found.append(node)
-        given: list[tuple[int, Amounts]] = []
-        for node in found:
-            usage = None
-            if keeps_share:
-                usage = self._freeable(incoming, mine, self._cache.at[node], keeps=node not in changed)
-            if usage is None and touched is not None:
-                return None
-            usage = self._used(node) if usage is None else usage
-            if usage:
-                given.append((node, usage))
+            if node != side and (keeps_share or theirs > mine or self._may_keep_its_share(node, mine)):
+                usage = self._freeable(incoming, mine, self._cache.at[node]) if keeps_share else None
+                usage = self._used(node) if usage is None else usage
+                if usage:
+                    given.append((node, usage))
         return given
 
     def _used(self, node: int) -> Amounts:
@@ -325,13 +291,8 @@ class FairReasons:
                 return True
         return False
 
-    def _freeable(
-        self, incoming: Incoming, share: Share, queue: ClusterQueueState | None, *, keeps: bool = True
-    ) -> Amounts | None:
+    def _freeable(self, incoming: Incoming, share: Share, queue: ClusterQueueState | None) -> Amounts | None:
         """Returns all that a queue right below the same cohort would give up, however much is needed.
-
-        `keeps` is False if the result must be computed and must not be kept, because a cycle has changed the
-        state of the queue.
 
         Returns None for cohorts and for queues that order workloads by the usage of LocalQueues, because the
         result then depends on more than the workloads of the queue.
@@ -342,15 +303,13 @@ class FairReasons:
         if not queue.usable or allowed is None:
             return ()
         key = queue.node, queue.generation, share, incoming.mask, allowed
-        found = self._known.get(key) if keeps else None
+        found = self._known.get(key)
         if found is None:
             freed: dict[int, int] = {}
             for usage in self._given_up(queue, share, incoming.mask, allowed):
                 for cell, amount in usage:
                     freed[cell] = freed.get(cell, 0) + amount
-            found = tuple(freed.items())
-            if keeps:
-                self._known[key] = found
+            found = self._known[key] = tuple(freed.items())
         return found
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:

@@ -19,15 +19,10 @@ class ShareRanking:
         self._shares = shares
         self._known: dict[int, tuple[int, list[tuple[Share, int]]]] = {}
 
-    def of(self, cohort: int, *, keeps: bool = True) -> list[tuple[Share, int]]:
-        """Returns the share and number of each child of a cohort, in ascending order.
-
-        `keeps` is False within a cycle, whose reservations must not become part of a kept result.
-        """
+    def of(self, cohort: int) -> list[tuple[Share, int]]:
+        """Returns the share and number of each child of a cohort, in ascending order."""
         version, known = self._cache.version[cohort], self._known.get(cohort)
         if known is None or known[0] != version:
             ranked = [(self._shares.of(node)[1], node) for node in self._cache.tree.children[cohort]]
-            known = version, sorted(ranked)
-            if keeps:
-                self._known[cohort] = known
+            known = self._known[cohort] = version, sorted(ranked)
         return known[1]
