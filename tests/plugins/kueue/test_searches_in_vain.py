@@ -154,7 +154,7 @@ def test_below_cohorts_a_search_is_in_vain_while_the_own_side_has_the_largest_sh
 
 
 def test_within_a_cycle_the_reservations_below_other_cohorts_count() -> None:
-    """The share of right includes what c reserves: with 1 core more it is too small, with 7 more it is not."""
+    """What c reserves counts for the share of right: 1 core more is too little, 7 more are enough."""
     world = Cohorts(
         cohort("left", "all"), cohort("right", "all"), queue("a", 0, "left"), queue("c", 0, "right"),
         queue("lender", 11),

@@ -5,6 +5,7 @@ Upstream: `entryOrdering` in scheduler.go and fair_sharing_iterator.go in pkg/sc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from heapq import heapify, heappop, heapreplace
 from typing import final
@@ -65,14 +66,16 @@ class FairOrder:
     def __call__(self, entries: list[Entry]) -> Iterator[Entry]:
         """Yields the entries in order, and picks each one when it is needed."""
         waiting = [entry for entry in entries if not entry.reason]
-        return iter(waiting) if len(waiting) < 2 else self._in_turn(entries)
-
-    def _in_turn(self, entries: list[Entry]) -> Iterator[Entry]:
+        if len(waiting) < 2:
+            return iter(waiting)
         trees: dict[int, list[Entry]] = {}
         for entry in entries:
             trees.setdefault(entry.workload.cluster_queue.root, []).append(entry)
+        return self._tournament(entries, waiting) if len(trees) == 1 else self._in_turn(entries, trees)
+
+    def _in_turn(self, entries: list[Entry], trees: dict[int, list[Entry]]) -> Iterator[Entry]:
         draws = {
-            root: iter(present) if len(present) == 1 else self._tournament(present)
+            root: iter(present) if len(present) == 1 else self._tournament(present, present)
             for root, present in trees.items()
         }
         served: set[Entry] = set()
@@ -82,8 +85,15 @@ class FairOrder:
                 served.add(drawn)
                 yield drawn
 
-    def _tournament(self, entries: list[Entry]) -> Iterator[Entry]:
+    def _tournament(self, entries: list[Entry], needed: list[Entry]) -> Iterator[Entry]:
+        """Yields the entries of a tree in order.
+
+        A child of the root takes part until all `needed` entries below it are yielded. The others below it
+        can delay no needed entry any more.
+        """
         parent, top = self._tree.parent, entries[0].workload.cluster_queue.root
+        left = Counter(entry.workload.cluster_queue.branch for entry in needed)
+        missing = set(needed)
         heaps: dict[int, list[tuple[Key, Entry]]] = {}
         for entry in entries:
             queue = entry.workload.cluster_queue
@@ -92,16 +102,18 @@ class FairOrder:
             heaps[queue.above].append((self.key(entry, queue.node), entry))
         for cohort in sorted(heaps, reverse=True):  # cohorts have larger numbers than those above them
             heapify(heaps[cohort])
-            if cohort != top:
+            if cohort != top and (parent[cohort] != top or left[cohort]):
                 winner = heaps[cohort][0][1]
                 heaps[parent[cohort]].append((self.key(winner, cohort), winner))
         while heaps[top]:
             drawn = heaps[top][0][1]
+            queue = drawn.workload.cluster_queue
+            left[queue.branch] -= drawn in missing
             yield drawn
-            below = drawn.workload.cluster_queue.node
-            for cohort in drawn.workload.cluster_queue.path:  # the drawn entry comes first in each of them
+            below = queue.node
+            for cohort in queue.path:  # the drawn entry comes first in each of them
                 rest = heaps.get(below)
-                if rest:
+                if rest and (cohort != top or left[below]):
                     winner = rest[0][1]
                     heapreplace(heaps[cohort], (self.key(winner, below), winner))
                 else:
