@@ -14,7 +14,8 @@ from harness.cluster.yaml.fields import Fields
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
-from harness.models.kube.pod import PodInfo, Templates
+from harness.models.kube.placement.shape_nodes import ShapeNodes, rank_of
+from harness.models.kube.pod import PodInfo, Shape, Templates
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -232,3 +233,23 @@ def test_a_preference_outweighs_a_fuller_node() -> None:
     ]
     world = World([node("n1"), node("n2")], *jobs)
     assert world.about("bind")[1:] == ["1 bind wishes on n2", "20 bind indifferent on n1"]
+
+
+def test_only_the_nodes_that_a_search_visits_get_a_score() -> None:
+    """A search for one feasible node begins at the second of four nodes, and the next at the last one."""
+    cluster = Cluster(*(node(f"n{number}") for number in range(4)))
+    cluster.put("n1", {"cpu": 10})
+    scored: list[str] = []
+
+    def score(shape: Shape, node: NodeInfo) -> int:
+        scored.append(node.name)
+        return 0
+
+    nodes = ShapeNodes(cluster.pod({"cpu": 1}).template.shape, cluster.cache, score)
+    assert scored == []
+    assert cluster.cache.by_rank[rank_of(nodes.best(1, 2))].name == "n2"
+    assert scored == ["n2"]
+    nodes.best(3, 2)
+    assert scored == ["n2", "n3", "n0"]
+    nodes.best(0, 4)
+    assert scored == ["n2", "n3", "n0"]

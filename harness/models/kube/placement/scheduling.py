@@ -224,9 +224,9 @@ class Scheduling:
         looked_at = total
         if FITS in nodes.kinds:
             if self._devices is not None and self._devices.draws:
-                key = self._devices.draw(nodes.keys, cache.version)
+                key = self._devices.draw(nodes.keys(0, total), cache.version)
             elif self.wanted >= total:
-                key = min(nodes.keys)
+                key = nodes.best(0, total)
             else:
                 start = self.start % total  # `start` remains the same number when nodes change
                 looked_at = nodes.reach(start, self.wanted)

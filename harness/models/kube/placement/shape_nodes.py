@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress, repeat
+from operator import le
 from typing import Any, Final, final
 
 from harness.models.kube.cache import Cache
@@ -28,6 +30,9 @@ _RANK: Final = (1 << _RANK_BITS) - 1
 NO_KEY: Final = 1 << 62
 """The key of a node that does not fit."""
 
+_UNSCORED: Final = -1
+"""The key of a node that fits and has no score yet. It is lower than all other keys."""
+
 
 @final
 class ShapeNodes:
@@ -35,12 +40,12 @@ class ShapeNodes:
 
     Each feasible node has a key. The key is lower if the node's own score is better, or if scores are equal
     and the node's name sorts first. The scheduler chooses the node with the lowest key, unless nodes differ
-    in scores that depend on other nodes.
+    in scores that depend on other nodes. Keys are computed when they are needed, because a search on a large
+    cluster compares only some nodes.
 
     Attributes:
         rules: the results of the shape's rules about nodes, regardless of its requests.
         kinds: for each node, whether the shape fits, or why not (`FITS`, `SHORT` and so on).
-        keys: the key of each node.
         moves: the number of moves of nodes that are already applied.
         balances: whether NodeResourcesBalancedAllocation scores nodes.
         said: the last recorded figures. See `refusal.py`.
@@ -63,26 +68,29 @@ class ShapeNodes:
         self.moves = self._rankings = -1
         self._seen = -1
         self.kinds = bytearray()
-        self.keys: list[int] = []
+        self._keys: list[int] = []
         self.follow()
 
     def follow(self) -> None:
         """Evaluates the nodes that are new or changed, after nodes or their order have changed."""
         self.rules.follow()
         moves, nodes = self._cache.moves, self._cache.nodes
-        missed = moves.since(self.moves) if min(len(self.keys), len(nodes)) > 1 else None
+        missed = moves.since(self.moves) if min(len(self._keys), len(nodes)) > 1 else None
         self.moves = moves.count
         if missed is None:  # a single node needs no score, and some moves may be unknown
             self.kinds = bytearray(self.rules.closed.translate(_UNLESS_CLOSED))
-            self.keys = [NO_KEY] * len(nodes)
-            changed: Iterable[NodeInfo] = () if self._short_everywhere() else nodes
+            self._keys = [NO_KEY] * len(nodes)
+            changed: Iterable[NodeInfo] = nodes if self.shape.ports else ()
+            kinds, keys = self.kinds, self._keys
+            for place in () if self.shape.ports else self._large_enough():
+                kinds[place], keys[place] = FITS, _UNSCORED
         else:
-            follow(missed, (self.kinds, FIXED), (self.keys, NO_KEY))
+            follow(missed, (self.kinds, FIXED), (self._keys, NO_KEY))
             changed = self._cache.changed_nodes_since(self._seen)
             if self._rankings != self._cache.rankings:
-                self.keys = [
-                    key if key == NO_KEY else key & ~_RANK | node.rank
-                    for key, node in zip(self.keys, nodes, strict=True)
+                self._keys = [
+                    key if key in (NO_KEY, _UNSCORED) else key & ~_RANK | node.rank
+                    for key, node in zip(self._keys, nodes, strict=True)
                 ]
         self._rankings = self._cache.rankings
         self._fixed = self.rules.fixed
@@ -93,14 +101,14 @@ class ShapeNodes:
             self._evaluate(node)
         self._seen = self._cache.version
 
-    def _short_everywhere(self) -> bool:
-        """Returns True if no node has enough of some resource, so that no node needs an evaluation."""
-        if self.shape.ports:
-            return False
-        for resource, amount in self.shape.requests:
-            if amount > max(self._cache.free_of(resource), default=0):
-                return True
-        return False
+    def _large_enough(self) -> Sequence[int]:
+        """Returns the positions of the nodes with enough free resources, resource by resource."""
+        cache, shape = self._cache, self.shape
+        places: Sequence[int] = () if shape.missing else self.rules.open
+        columns = [(1, cache.slots()), *[(amount, cache.free_of(which)) for which, amount in shape.requests]]
+        for amount, column in columns:
+            places = list(compress(places, map(le, repeat(amount), map(column.__getitem__, places))))
+        return places
 
     # --- keeping up ---------------------------------------------------------------------------------------
 
@@ -124,7 +132,6 @@ class ShapeNodes:
         position, shape = node.position, self.shape
         if self._fixed[position] is not None:
             return
-        key = NO_KEY
         if shape.ports and ports_taken(shape.ports, node.ports):
             kind = TAKEN
         elif node.slots < 1 or shape.missing:
@@ -135,15 +142,17 @@ class ShapeNodes:
                 if amount > free[resource]:
                     kind = SHORT
                     break
-            else:
-                key = node.rank
-                if len(self.kinds) > 1:  # a single node needs no score
-                    score = self._fit_score(shape, node)
-                    if self.balances:
-                        score += balanced_allocation(shape, node)
-                    key |= (HIGHEST_LOCAL - score) << _RANK_BITS
         self.kinds[position] = kind
-        self.keys[position] = key
+        self._keys[position] = _UNSCORED if kind == FITS else NO_KEY
+
+    def _key(self, node: NodeInfo) -> int:
+        """Returns the key of a node that fits."""
+        if len(self.kinds) == 1:  # a single node needs no score
+            return node.rank
+        score = self._fit_score(self.shape, node)
+        if self.balances:
+            score += balanced_allocation(self.shape, node)
+        return (HIGHEST_LOCAL - score) << _RANK_BITS | node.rank
 
     # --- answers ------------------------------------------------------------------------------------------
 
@@ -194,27 +203,30 @@ class ShapeNodes:
 
         The first node follows the last one.
         """
-        keys, total = self.keys, len(self.keys)
-        if count >= total:
-            return min(keys, default=NO_KEY)
-        stop = start + count
-        if stop <= total:
-            return min(keys[start:stop], default=NO_KEY)
-        return min(keys[start:] + keys[: stop - total], default=NO_KEY)
+        more = max(0, start + count - len(self._keys))
+        return min((*self.keys(start, start + count), *self.keys(0, more)), default=NO_KEY)
+
+    def keys(self, start: int, stop: int) -> Sequence[int]:
+        """Returns the keys of the nodes between two positions."""
+        keys, place = self._keys, start
+        for _ in range(keys[start:stop].count(_UNSCORED)):
+            place = keys.index(_UNSCORED, place)
+            keys[place] = self._key(self._cache.nodes[place])
+        return keys[start:stop]
 
     def hide(self, positions: Iterable[int]) -> list[tuple[int, int, int]]:
         """Marks nodes as infeasible for now. Pass the result to `restore` afterwards."""
-        hidden = [(position, self.kinds[position], self.keys[position]) for position in positions]
+        hidden = [(position, self.kinds[position], self._keys[position]) for position in positions]
         for position, _, _ in hidden:
             self.kinds[position] = SHORT
-            self.keys[position] = NO_KEY
+            self._keys[position] = NO_KEY
         return hidden
 
     def restore(self, hidden: Iterable[tuple[int, int, int]]) -> None:
         """Reverts `hide`."""
         for position, kind, key in hidden:
             self.kinds[position] = kind
-            self.keys[position] = key
+            self._keys[position] = key
 
     def fits(self, position: int) -> bool:
         """Returns True if a node is feasible, apart from affinity to other pods and topology spread."""
