@@ -409,7 +409,7 @@ def _slept(jobs: Sequence[str]) -> str:
     )
     return (
         f"when the replay ends, {wait} although all resources that {ask} are free: "
-        f"{first_of(jobs, _NAMED)}. `harness explain` shows whether a limit forbids their start. Otherwise, "
+        f"{first_of(jobs, _NAMED)}. `harness explain` shows whether a limit forbids a start. Otherwise, "
         "the policy slept: a cycle starts only after an arrival or a completion, or if the policy requests a "
         "Wake"
     )

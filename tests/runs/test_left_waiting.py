@@ -74,7 +74,7 @@ def test_jobs_that_a_sleeping_policy_leaves_are_named(files: tuple[Path, Path], 
     (told,) = [each for each in run.remarks if each.startswith("when the replay ends")]
     assert told.startswith(
         "when the replay ends, 2 jobs wait although all resources that they request are free: b, c. "
-        "`harness explain` shows whether a limit forbids their start. Otherwise, the policy slept: a cycle"
+        "`harness explain` shows whether a limit forbids a start. Otherwise, the policy slept: a cycle"
     )
     assert "the policy requests a Wake" in told
     assert told in str(Comparison([run]))

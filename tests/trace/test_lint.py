@@ -167,6 +167,7 @@ def test_queues_that_are_no_tenants_are_named(findings: Callable[..., dict[str, 
     assert ("fair sharing has no other queue to share with") in findings({"user": "a"}, {"user": "b"})[
         "one-tenant"
     ]
+    assert "one-tenant" not in findings({"namespace": "a"}, {"namespace": "b"})
     rows = [*spread(20), {"queue": "c", "submit_time": 3}]
     assert findings(*rows)["tenant-of-one-job"].startswith("1 of 3 queues")
 

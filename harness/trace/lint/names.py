@@ -18,9 +18,12 @@ _SMALL = 100
 
 
 def check_tenants(material: Material) -> Iterator[Finding]:
-    """Finds a trace with a single queue, or with many queues that have only one job."""
+    """Finds a trace with a single queue, or with many queues that have only one job.
+
+    Equally named queues of different namespaces are different queues.
+    """
     jobs = material.jobs
-    sizes = jobs.group_by("queue").len()
+    sizes = jobs.group_by("namespace", "queue").len()
     single = int((sizes["len"] == 1).sum())
     if sizes.height == 1 and jobs.height > 1:
         users = jobs["user"].n_unique()
