@@ -256,6 +256,17 @@ def test_cells_in_quotes_may_hold_line_breaks(made: Make) -> None:
             made(wrong.encode("latin-1"), name="t.csv")
 
 
+def test_values_of_objects_inside_a_row_are_columns(made: Make) -> None:
+    """However deep they are; a row without the object has no value."""
+    rows = [
+        {"id": "a", "submitted": 0, "ran": 5, "part": "p", "need": {"cpu": "2", "disk": {"gb": 1}}},
+        {"id": "b", "submitted": 1, "ran": 6, "part": "p"},
+    ]
+    amounts = "request.cpu: col('need.cpu')\nrequest.ephemeral-storage: \"col('need.disk.gb') : GB\"\n"
+    found = made(json.dumps(rows).encode(), amounts, name="t.json")
+    assert found.select("request.cpu", "request.ephemeral-storage").rows() == [(2000, 10**9), (None, None)]
+
+
 def test_nan_is_nothing_in_json_as_in_parquet(made: Make) -> None:
     """An infinite number is a fault."""
     row = '{"id": 1, "submitted": 1, "ran": 5, "part": "q", "m": %s}\n'

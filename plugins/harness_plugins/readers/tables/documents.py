@@ -111,7 +111,20 @@ def _rows(path: Path, document: Sequence[Any], inside: str) -> Iterator[dict[str
         for item in several:
             if not isinstance(item, dict):
                 raise TraceError(str(path), [Fault(f"element {place:,}", "is not a JSON object")])
-            yield item
+            yield _flat(item)
+
+
+def _flat(item: dict[str, Any]) -> dict[str, Any]:
+    """Returns an object with the values of the objects inside it, under names such as `resources.cpu`."""
+    if not any(isinstance(value, dict) for value in item.values()):
+        return item
+    found: dict[str, Any] = {}
+    for name, value in item.items():
+        if isinstance(value, dict):
+            found |= {f"{name}.{inner}": each for inner, each in _flat(value).items()}
+        else:
+            found[name] = value
+    return found
 
 
 def _lines(path: Path, data: bytes) -> Iterator[Any]:
