@@ -140,19 +140,24 @@ def _numbers(event: Event, said: Mapping[str, Any], units: Units) -> Iterator[st
     tables += figures.get("pool", ("",))[1:]
     for amounts in tables:
         for label, amount in amounts.items():
-            yield units.amount(label, amount)
+            yield from _forms(label, amount, units)
     for label, held in said.get("holders", {}).items():
         for _, amount in held:
             yield units.amount(label, amount)
     own = figures.get("usage", {}).get(figures.get("queue"), {})
     for label in figures.get("borrows", ()):
-        yield units.amount(label, own.get(label, 0) + figures["request"][label])
+        yield from _forms(label, own.get(label, 0) + figures["request"][label], units)
         yield units.amount(label, 0)  # of a quota of which there is none
     yield from (units.amount(label, 0) for label in figures.get("request", {}))  # nothing of it is used
     yield f"{len(event.others) - 3:,}"
     for name in ("ahead", "waits_for"):
         yield f"{len(figures.get(name, {})) - 3:,}"
     yield f"{sum(len(other.shares) for other in event.others) - 3:,}"
+
+
+def _forms(label: str, amount: int, units: Units) -> Iterator[str]:
+    """The forms of an amount: cores are in millicores beside an amount that is no whole number of cores."""
+    yield from (units.amount(label, amount), units.alike(label, amount, 1)[0])
 
 
 def _plain(value: Any) -> Iterator[str]:

@@ -127,6 +127,21 @@ def test_time_of_several_pods_is_said_to_be_summed(write_trace: WriteTrace, tmp_
     assert "summed" not in "\n".join(lines(run, "one"))
 
 
+def test_usage_and_quota_of_cpu_are_told_in_one_unit(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """3 of 1500m would look like little. Whole cores of both stay as they are."""
+    trace = write_trace(
+        {"job_id": "x", "queue": "b", "request.cpu": 3000, "duration": 100},
+        {"job_id": "y", "queue": "b", "request.cpu": 1000, "submit_time": 1},
+        {"job_id": "z", "queue": "a", "request.cpu": 2500, "submit_time": 2},
+    )
+    own = queues({"a": {"cpu": "2"}, "b": {"cpu": "1500m"}})
+    run = replayed(trace, own, tmp_path, plugin="kueue-classic")
+    text = "\n".join(lines(run, "y") + lines(run, "z"))
+    assert "b used 3000m of 1500m cpu; all queues of all used 3000m of 3500m cpu" in text
+    assert "a used 0 of 2 cpu" in text
+    assert "a would use 2500m, over its 2000m cpu" in text
+
+
 def test_lost_memory_is_said_in_gib_hours(write_trace: WriteTrace, tmp_path: Path) -> None:
     """Half an hour of 4 GiB; devices and cores are counted, so their hours need no unit."""
     asked = {"request.cpu": 1000, "request.memory": 4 * 2**30, "request.nvidia.com/gpu": 2}

@@ -113,12 +113,12 @@ class Sentences:
 
     def _governed(self, figures: Figures) -> str:
         fields = ", ".join(f"{name} {value}" for name, value in figures.fields.items())
-        over = [
-            f"{self._units.kind(label)}: {figures.queue} would use {self._units.amount(label, used)}, over "
-            f"its {self._units.named(label, figures.quota.get(figures.queue, {}).get(label, 0))}"
-            for label in figures.borrows
-            for used in [figures.usage.get(figures.queue, {}).get(label, 0) + figures.request.get(label, 0)]
-        ]
+        queue, over = figures.queue, []
+        for label in figures.borrows:
+            used = figures.usage.get(queue, {}).get(label, 0) + figures.request.get(label, 0)
+            would, own = self._units.alike(label, used, figures.quota.get(queue, {}).get(label, 0))
+            kind = self._units.kind(label)
+            over.append(f"{kind}: {queue} would use {would}, over its {own} {kind}")
         said = "; ".join([*over, fields] if fields else over)
         return f" ({said})" if said else ""
 
@@ -241,7 +241,7 @@ class Sentences:
             used = usage.get(label, 0)
             text = self._units.named(label, used)
             if guaranteed is not None:
-                text = f"{self._units.amount(label, used)} of {self._units.named(label, guaranteed)}"
+                text = f"{' of '.join(self._units.alike(label, used, guaranteed))} {self._units.kind(label)}"
             known = ((word, table.get(name, {}).get(label)) for word, table in bounds.items())
             listed = [f"{word} {self._units.named(label, each)}" for word, each in known if each is not None]
             if listed:

@@ -258,6 +258,13 @@ class Units:
         """Formats an amount without its unit: `8`, `500m`, `16Gi`."""
         return format_amount(self.resource(label), amount)
 
+    def alike(self, label: str, *amounts: int) -> list[str]:
+        """Formats amounts without their unit. Cores are in millicores unless all amounts are whole cores."""
+        texts = [self.amount(label, each) for each in amounts]
+        if self.resource(label) == "cpu" and any(each.endswith("m") for each in texts):
+            return [f"{each}m" if each else "0" for each in amounts]
+        return texts
+
     def kind(self, label: str) -> str:
         """Formats a label: `nvidia.com/gpu`, or with several flavors `nvidia.com/gpu of spot`."""
         resource = self.resource(label)
