@@ -44,22 +44,22 @@ cluster.add_command(from_slurm)
 
 
 @cluster.command(epilog=_EXAMPLES)
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=str))
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON; amounts are in millicores of CPU or in base units."
 )
-def check(file: Path, *, as_json: bool) -> None:
+def check(files: tuple[str, ...], *, as_json: bool) -> None:
     """Check manifests and show what a replay would take from them.
 
     FILE contains Kubernetes manifests as kubectl prints them, in YAML or JSON, and may be gzipped. It can
-    also be a folder of such files, or - for standard input. Several comma-separated files form one cluster.
-    stderr names the parts that harness does not model. The command lists all faults; if there are any, the
-    exit code is 2.
+    also be a folder of such files, or - for standard input. Several files form one cluster, also if commas
+    separate them. stderr names the parts that harness does not model. The command lists all faults; if there
+    are any, the exit code is 2.
     """
     from harness.cluster.load import load_cluster
 
     try:
-        found = load_cluster(file)
+        found = load_cluster(Path(",".join(files)))
     except ClusterError as error:
         lines = [f"{error.source}: {fault}" for fault in error.faults]
         raise InputError("\n".join(lines), hint=error.hint) from error

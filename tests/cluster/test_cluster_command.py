@@ -54,6 +54,18 @@ def manifests(tmp_path: Path) -> Path:
     return path
 
 
+def test_several_files_form_one_cluster(manifests: Path, tmp_path: Path) -> None:
+    """As a shell lists them; commas between them mean the same."""
+    more = tmp_path / "more.yaml"
+    more.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: n}}")
+    apart = check(manifests, str(more))
+    assert apart.exit_code == 0
+    assert apart.stdout.startswith(
+        f"{more},{manifests}: 80 nodes, 1 flavor, 1 cluster queue, 1 cohort, 1 nam"
+    )
+    assert check(Path(f"{more},{manifests}")).stdout == apart.stdout
+
+
 def test_tables_show_what_a_replay_would_take(manifests: Path) -> None:
     """Counts, the nodes' total, nominal quotas by flavor, and classes; warnings are talk."""
     result = check(manifests)
