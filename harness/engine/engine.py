@@ -267,20 +267,24 @@ class Engine:
                 ahead = min(now, until)
                 if ahead - due > LONG and recurrence.leap(ahead):
                     before, cycles, due = lifecycle.now, lifecycle.cycles, idle.due
-            bare = due < now  # only the policy's cycle is due
-            if bare:
-                now = due
-            if now > until:
-                return
-            if now != before:
-                before = lifecycle.now = now
+            if due < now:  # only the policy's cycle is due
+                if due > until:
+                    return
+                before = lifecycle.now = due
                 referee.idle = 0
-            if not bare:
+                idle.deliver(due)
+                now = due
+            else:
+                if now > until:
+                    return
+                if now != before:
+                    before = lifecycle.now = now
+                    referee.idle = 0
                 for source in sources:
                     if source.due == now:
                         source.deliver(now)
-            if due == now:
-                idle.deliver(now)
+                if due == now:
+                    idle.deliver(now)
             lifecycle.cycles = cycles = cycles + 1
             for decision in policy.cycle(now):
                 handler(type(decision), unknown)(decision)

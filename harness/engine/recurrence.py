@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.engine.sources import Wakes
     from harness.policy import Standing
 
-LONG: Final = 6 * HOUR
+LONG: Final = HOUR
 """Shorter idle times are simulated, because detecting a repetition would take as long."""
 
 Stand: TypeAlias = "Callable[[int], Standing | None]"

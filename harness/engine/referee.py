@@ -110,7 +110,7 @@ class Referee:
             Waking(lifecycle, self._watch, others, ends=each, refuse=self._refuse_wakes)
             for each in (ends, True)  # idle wakes only happen while something else is due
         ]
-        self.wakes, self.idle_wakes = (Wakes(each.woken) for each in waking)
+        self.wakes, self.idle_wakes = (Wakes(each.look) for each in waking)
         self.stopped: Livelock | None = None
         self.handlers: Mapping[type, Callable[[Any], None]] = MappingProxyType(
             {

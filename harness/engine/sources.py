@@ -213,12 +213,14 @@ class Wakes:
     """Times at which a policy wants to be called. The engine runs a cycle at each of these times.
 
     Args:
-        tell: receives each time at which a wake is due.
+        look: receives a time at which a wake is due, and returns after how many such times it must be called
+            again.
     """
 
-    def __init__(self, tell: Callable[[int], None]) -> None:
+    def __init__(self, look: Callable[[int], int]) -> None:
         self.due = FAR
-        self._tell = tell
+        self._look = look
+        self._left = 1  # the number of times until the next call of `look`
         self._times: list[int] = []
 
     def add(self, at: int) -> None:
@@ -237,12 +239,14 @@ class Wakes:
             self.due = self._times[0]
 
     def deliver(self, now: int) -> None:
-        """Remove the wakes that are due now, and report the time. The engine then calls the policy."""
+        """Remove the wakes that are due now. The engine then calls the policy."""
         times = self._times
         while times and times[0] == now:
             heappop(times)
         self.due = times[0] if times else FAR
-        self._tell(now)
+        self._left -= 1
+        if not self._left:
+            self._left = self._look(now)
 
 
 Source: TypeAlias = "Agenda[Any] | Alarms | Arrivals | ChangesAhead | Starts | Wakes"

@@ -57,21 +57,17 @@ class Waking:
         self._since = 0
         self._times = 0
 
-    def woken(self, now: int) -> None:
-        """Count a time at which a wake was due.
+    def look(self, now: int) -> int:
+        """Look for effects, and return after how many wakes this method must be called again.
 
-        To save time, the method looks for effects only at the first wake and after more than `MOST` wakes.
+        To save time, it is called only at the first wake after an effect, and after more than `MOST` wakes.
         """
-        self._times += 1
-        if not 1 < self._times <= MOST:
-            self._look(now)
-
-    def _look(self, now: int) -> None:
         lifecycle = self._lifecycle
         came = lifecycle.progressed, len(lifecycle.lives), self._watch.preemptions
         if came != self._came:
             self._came, self._since, self._times = came, now, 1
-            return
+            return MOST
+        self._times = max(self._times, MOST) + 1
         for_ever = not self._ends and all(other.due == FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
             self._refuse(
@@ -80,3 +76,4 @@ class Waking:
                 "but no job arrived, started for the first time, ended or was preempted",
                 _IDLE if for_ever else _SELDOM,
             )
+        return 1

@@ -54,15 +54,28 @@ def test_arrivals_take_a_chunk_when_the_one_before_is_used_up() -> None:
 
 def test_a_time_is_woken_at_once_however_often_it_was_asked_for() -> None:
     """The next instant is the earliest of those asked for."""
-    woken: list[int] = []
-    wakes = Wakes(woken.append)
+    wakes = Wakes(lambda _: 1)
     for at in (7, 3, 3):
         wakes.add(at)
     wakes.deliver(3)
     assert wakes.due == 7
     wakes.deliver(7)
     assert wakes.due == FAR
-    assert woken == [3, 7]
+
+
+def test_wakes_look_for_effects_as_seldom_as_they_are_told() -> None:
+    """At the first time, and then after as many times as the last look said."""
+    looked: list[int] = []
+
+    def look(now: int) -> int:
+        looked.append(now)
+        return 2
+
+    wakes = Wakes(look)
+    for at in range(1, 6):
+        wakes.add(at)
+        wakes.deliver(at)
+    assert looked == [1, 3, 5]
 
 
 def test_jobs_that_wait_for_their_start_are_due_when_something_was_given_back() -> None:
