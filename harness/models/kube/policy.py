@@ -7,6 +7,7 @@ nodes until all pods are bound. A scheduler that supports gangs groups pods by `
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from operator import itemgetter
 from typing import Final, Protocol, final
 
 from harness.base.errors import InputError
@@ -118,8 +119,8 @@ class PodPolicy:
         self._now = -1  # the scheduler is advanced only once to each time
         self._gives_up = gives_up
         self._never = never
-        self._rejected: list[tuple[Job, Never]] = []
-        self._fits_nowhere: list[tuple[Job, Never]] = []
+        # Jobs to reject in the next cycle, each with whether the reason is that it fits on no node.
+        self._rejected: list[tuple[bool, Job, Never]] = []
         self._pods: dict[tuple[int, int], PodInfo] = {}
         self._successors: dict[tuple[int, int], int] = {}
         self._unseen: dict[tuple[int, int], int] = {}  # when the scheduler learns that a pod is gone
@@ -138,14 +139,15 @@ class PodPolicy:
             self._now = now
             self.scheduler.advance(now)
         kinds = self._kinds.of_job(job)
-        if (job.index, pods.start) not in self._successors:  # never give up a pod that has run
-            bound = kinds.only is not None and kinds.only.node  # its quota may have changed since
-            never = self._never(job) if self._never is not None and not bound else None
-            if never is not None:
-                self._rejected.append((job, never))
-                return
+        if not self._successors or (job.index, pods.start) not in self._successors:
+            # Pods that run or have run are never given up. Their quota may have changed since they started.
+            if self._never is not None and (kinds.only is None or not kinds.only.node):
+                never = self._never(job)
+                if never is not None:
+                    self._rejected.append((False, job, never))
+                    return
             if kinds.never is not None and self._gives_up:
-                self._fits_nowhere.append((job, kinds.never))
+                self._rejected.append((True, job, kinds.never))
                 return
         for pod in pods:
             key = job.index, pod
@@ -186,9 +188,7 @@ class PodPolicy:
         if now != self._now:
             self._now = now
             self.scheduler.advance(now)
-        if not (
-            self._preempts or self._rejected or self._fits_nowhere or self._taints.tainted or self._unseen
-        ):
+        if not (self._preempts or self._rejected or self._taints.tainted or self._unseen):
             return self.scheduler.run()
         return self._cycle(now)
 
@@ -227,7 +227,7 @@ class PodPolicy:
 
     def standing(self, now: int) -> Standing | None:
         """See `harness.policy.Policy`."""
-        return None if self._rejected or self._fits_nowhere else self.scheduler.standing(now)
+        return None if self._rejected else self.scheduler.standing(now)
 
     def skip(self, span: int, counts: Sequence[int]) -> None:
         """See `harness.policy.Policy`."""
@@ -249,11 +249,10 @@ class PodPolicy:
         for job, pod in left.due(now):
             if self._unseen.get((job.index, pod), now + 1) <= now:  # otherwise its node was removed before
                 self._see(job, pod)
-        if self._rejected or self._fits_nowhere:
-            rejected = [*self._rejected, *self._fits_nowhere]
+        if self._rejected:
+            rejected = sorted(self._rejected, key=itemgetter(0))
             self._rejected.clear()
-            self._fits_nowhere.clear()
-            yield from [Reject(job, never.why) for job, never in rejected]
+            yield from [Reject(job, never.why) for _, job, never in rejected]
         evictions = self._evictions
         for decision in self.scheduler.run():
             if type(decision) is Bind:
@@ -290,7 +289,7 @@ class PodPolicy:
             info.terminating, info.preempted = kind.going
             self.scheduler.add_running(info, kind.node, kind.start)
             return
-        if kind.nominated in self.scheduler.cache.by_name and not successor:
+        if kind.nominated and kind.nominated in self.scheduler.cache.by_name and not successor:
             self.scheduler.cache.nominate(info, kind.nominated)  # as in its status
         self.scheduler.add(info)
 

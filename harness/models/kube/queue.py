@@ -161,19 +161,18 @@ class SchedulingQueue:
                 pod = waiting
             self.attempts += 1
             peers = pod.peers
-            if peers.failed_at == version:
-                if pod.expects_room:
-                    return pod
-            elif (
-                not pod.failures
-                or pod is not waiting
-                or pod.expects_room
-                or not _fails_again(pod, peers, version)
+            if (pod.nominated or pod.gang is not None) and pod.expects_room:  # nearly always neither
+                return pod
+            if peers.failed_at != version and (
+                not pod.failures or pod is not waiting or not _fails_again(pod, peers, version)
             ):
                 return pod
             if pod.note_rejection(peers.rejected_by):
                 self.failed_alike.append(pod)
-            self.add_unschedulable(pod, peers.rejected_by)
+            if pod is waiting:  # it is in no block
+                self._wait(pod, peers.rejected_by)
+            else:
+                self.add_unschedulable(pod, peers.rejected_by)
         return None
 
     def _late_fails(self, late: Waiting, version: int) -> bool:
@@ -239,9 +238,10 @@ class SchedulingQueue:
         if self._late is not None:
             late, self._late = self._late, None
             self._move((late,))
-        block, self._passed = self._passed, None
+        block = self._passed
         if block is None:
             return
+        self._passed = None
         tried = block.tried
         failed = block.split()
         self.attempts += len(failed) - tried
@@ -415,11 +415,14 @@ class SchedulingQueue:
     def _flush(self, now: int) -> None:
         late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS
         moved: list[Waiting] = []
-        for pool in (self._short, self._others):
-            for pod in pool:
-                if pod.timestamp >= late:
-                    break
-                moved.append(pod)
+        for waiting in self._short:
+            if waiting.timestamp >= late:
+                break
+            moved.append(waiting)
+        for pod in self._others:
+            if pod.timestamp >= late:
+                break
+            moved.append(pod)
         if len(moved) == 1 and not (self._others or self._active or self._backoff):
             self._late = moved[0]  # tried alone, unless something else happens first
         elif moved:

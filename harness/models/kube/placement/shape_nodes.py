@@ -132,18 +132,18 @@ class ShapeNodes:
         position, shape = node.position, self.shape
         if self._fixed[position] is not None:
             return
+        kind, key = SHORT, NO_KEY
         if shape.ports and ports_taken(shape.ports, node.ports):
             kind = TAKEN
-        elif node.slots < 1 or shape.missing:
-            kind = SHORT
-        else:
-            kind, free = FITS, node.free
+        elif node.slots > 0 and not shape.missing:
+            free = node.free
             for resource, amount in shape.requests:
                 if amount > free[resource]:
-                    kind = SHORT
                     break
+            else:
+                kind, key = FITS, _UNSCORED
         self.kinds[position] = kind
-        self._keys[position] = _UNSCORED if kind == FITS else NO_KEY
+        self._keys[position] = key
 
     def _key(self, node: NodeInfo) -> int:
         """Returns the key of a node that fits."""
