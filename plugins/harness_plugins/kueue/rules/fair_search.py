@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 
 from harness.models.cluster import Strategy
 from harness_plugins.kueue.rules.candidates import borrowers, candidates_in_order
-from harness_plugins.kueue.rules.dominant_resource_share import Shares
+from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
 from harness_plugins.kueue.rules.preemption import (
     IN_CLUSTER_QUEUE,
     IN_COHORT_FAIR_SHARING,
@@ -168,7 +168,9 @@ class FairSearch:
         ordering = self._ordering(queues, before.get, leaves_out)
         while (queue := ordering.next()) is not None:
             workload = before.pop(queue)
-            if not self._allows(strategy, queue, workload.usage):
+            mine, theirs = self._own.sides(queue)
+            new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
+            if not strategy.allows(new, old, self._without(queue, workload.usage, theirs)):
                 self._refused[queue] = workload
             elif self._take(workload, IN_COHORT_FAIR_SHARING):
                 return True
@@ -198,12 +200,14 @@ class FairSearch:
     def _next_allowed(self, queue: ClusterQueueState, strategy: Strategy) -> Workload | None:
         """Returns the first candidate of a queue that the strategy allows, and refuses earlier ones."""
         refused = None
+        mine, theirs = self._own.sides(queue)
+        new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
         allowed: dict[Amounts, bool] = {}  # the shares depend only on the usage of a workload
         usages = len(self._cache.holders[queue.node].usages)
         while (workload := self._candidates.take(queue)) is not None:
             usage = workload.usage
             if usage not in allowed:
-                allowed[usage] = self._allows(strategy, queue, usage)
+                allowed[usage] = strategy.allows(new, old, self._without(queue, usage, theirs))
             if allowed[usage]:
                 break
             refused = refused or workload
@@ -213,13 +217,14 @@ class FairSearch:
             self._refused.setdefault(queue, refused)
         return workload
 
-    def _allows(self, strategy: Strategy, queue: ClusterQueueState, usage: Amounts) -> bool:
-        mine, theirs = self._own.sides(queue)
-        new, old = self._shares.of(mine)[1], self._shares.of(theirs)[1]
+    def _without(self, queue: ClusterQueueState, usage: Amounts, theirs: int) -> Share:
+        """Returns the share that the queue's side would have without a workload that has this usage."""
+        if theirs == queue.node:  # the usage above the queue does not matter
+            return self._shares.changed(theirs, usage, -1)
         self._tree.refund(queue.node, usage)
         final = self._shares.of(theirs)[1]
         self._tree.charge(queue.node, usage)
-        return strategy.allows(new, old, final)
+        return final
 
     def _take(self, workload: Workload, reason: str) -> bool:
         """Makes a candidate a target, and returns whether the incoming workload now fits.
