@@ -41,14 +41,14 @@ class NoTargets:
     Attributes:
         incoming: the workload for which other queues give up too little, or None if other queues do not
             matter.
-        own: the usage of the queue's own candidates.
+        own: the total usage of the queue's own candidates, or None if it has none.
         version: the version of the queue's branch for which `within` holds.
         within: the result of `FairReasons._within_branch`.
     """
 
     __slots__ = ("incoming", "own", "version", "within")
 
-    def __init__(self, incoming: Incoming | None = None, own: Sequence[Amounts] = ()) -> None:
+    def __init__(self, incoming: Incoming | None = None, own: Amounts | None = None) -> None:
         self.incoming = incoming
         self.own = own
         self.version = -1
@@ -100,9 +100,8 @@ class ClassicReasons:
             amount: the smallest request of the incoming workload.
             free: how much of the flavor-resource is available.
         """
-        own = own_usages(self._cache, queue, first)
-        held = total(own, cell) if own else 0
-        if own and amount <= free + held:
+        held = dict(own_usage(self._cache, queue, first) or ()).get(cell, 0)
+        if amount <= free + held:
             return True
         if not queue.reclaims:
             return False
@@ -120,9 +119,9 @@ class ClassicReasons:
         """Returns False, because classic preemption never crashes."""
         return False
 
-    def in_vain(self, incoming: Incoming) -> bool:
-        """Returns False, because nothing is known about searches within a cycle."""
-        return False
+    def in_vain(self, incoming: Incoming) -> NoTargets | None:
+        """Returns None, because nothing is known about searches within a cycle."""
+        return None
 
 
 @final
@@ -150,8 +149,8 @@ class FairReasons:
     def no_targets(self, incoming: Incoming) -> NoTargets | None:
         """Returns `NoTargets` if other queues and the queue's own candidates would give up too little."""
         queue = incoming.queue
-        own = own_usages(self._cache, queue, incoming.workload, incoming.mask)
-        if not (queue.reclaims or own):
+        own = own_usage(self._cache, queue, incoming.workload, incoming.mask)
+        if not queue.reclaims and own is None:
             return _OWN_STATE
         if queue.reclaims and self._search.takes_back(incoming):
             return None
@@ -160,7 +159,7 @@ class FairReasons:
 
     def still_no_targets(self, why: NoTargets) -> bool:
         """Returns True if other queues still give up too little."""
-        incoming, exact = why.incoming, not why.own
+        incoming, exact = why.incoming, why.own is None
         if incoming is None:
             return True
         version = self._cache.version[incoming.queue.branch]
@@ -171,8 +170,8 @@ class FairReasons:
 
     def reach(self, queue: ClusterQueueState, first: Workload, cell: int, amount: int, free: int) -> bool:
         """Returns True if a search might free enough quota, or if shares need not be compared."""
-        own = own_usages(self._cache, queue, first)
-        if own and amount <= free + total(own, cell):
+        own = own_usage(self._cache, queue, first)
+        if amount <= free + dict(own or ()).get(cell, 0):
             return True
         if not queue.reclaims:
             return False
@@ -186,14 +185,14 @@ class FairReasons:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
         return not self.are_known(queue)
 
-    def in_vain(self, incoming: Incoming) -> bool:
-        """Returns True if a search within a cycle finds no targets, or False if this is not known.
+    def in_vain(self, incoming: Incoming) -> NoTargets | None:
+        """Returns a reason if a search within a cycle finds no targets, or None if this is not known.
 
         Nothing that was kept is used or kept, because it holds without the reservations and victims of the
         cycle. None of these reservations may be negative.
         """
         afresh = FairReasons(self._cache, self._shares, self._search, self._keeps)
-        return afresh.are_known(incoming.queue) and afresh.no_targets(incoming) is not None
+        return afresh.no_targets(incoming) if afresh.are_known(incoming.queue) else None
 
     def _all_is_too_little(
         self, incoming: Incoming, share: Share, within: Sequence[Amounts], *, exact: bool
@@ -205,10 +204,10 @@ class FairReasons:
         queue = incoming.queue
         given = self._beside(incoming, queue.branch, self._ranking.of(queue.root), share, exact=exact)
         freed = [*within, *[usage for _, usage in given]]
-        return not freed or self._lacks(incoming, freed)
+        return not freed or self._lacks(incoming, total(freed))
 
     def _within_branch(
-        self, incoming: Incoming, own: Sequence[Amounts], *, exact: bool
+        self, incoming: Incoming, own: Amounts | None, *, exact: bool
     ) -> tuple[Share, Sequence[Amounts]]:
         """Returns the most that preemption could free in the queue's branch.
 
@@ -223,14 +222,13 @@ class FairReasons:
         decides what each queue right below the same cohort gives up.
         """
         queue, tree = incoming.queue, self._cache.tree
+        gone = [] if own is None else [(queue.node, own)]
         if not queue.reclaims:
-            return _ABOVE_ALL, own
+            return _ABOVE_ALL, [usage for _, usage in gone]
         # The rankings must be read before the trial, because they must not include the usage of the trial.
         sides = [(queue.below[cohort], self._ranking.of(cohort)) for cohort in queue.path[:-1]]
         tree.charge(queue.node, incoming.requests)
-        gone = [(queue.node, usage) for usage in own]
-        for node, usage in gone:
-            tree.refund(node, usage)
+        tree.refund(queue.node, own or ())
         for side, ranked in sides:
             given = self._beside(incoming, side, ranked, self._shares.of(side)[1], exact=exact)
             for node, usage in given:
@@ -279,13 +277,9 @@ class FairReasons:
             self._may_keep[node] = self._cache.version[node], found
         return found
 
-    def _lacks(self, incoming: Incoming, freeable: Sequence[Amounts]) -> bool:
+    def _lacks(self, incoming: Incoming, freeable: Amounts) -> bool:
         """Returns True if the request would still not fit if these amounts were free."""
-        node, available = incoming.queue.node, self._cache.tree.available
-        freed: dict[int, int] = {}
-        for usage in freeable:
-            for cell, amount in usage:
-                freed[cell] = freed.get(cell, 0) + amount
+        node, available, freed = incoming.queue.node, self._cache.tree.available, dict(freeable)
         for needed, amount in incoming.requests:
             if available(node, needed) + freed.get(needed, 0) < amount:
                 return True
@@ -305,11 +299,7 @@ class FairReasons:
         key = queue.node, queue.generation, share, incoming.mask, allowed
         found = self._known.get(key)
         if found is None:
-            freed: dict[int, int] = {}
-            for usage in self._given_up(queue, share, incoming.mask, allowed):
-                for cell, amount in usage:
-                    freed[cell] = freed.get(cell, 0) + amount
-            found = self._known[key] = tuple(freed.items())
+            found = self._known[key] = total(self._given_up(queue, share, incoming.mask, allowed))
         return found
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
@@ -367,14 +357,18 @@ def has_own_candidate(cache: Cache, incoming: Incoming) -> bool:
     return allowed is not None and has_candidate(cache.holders[queue.node], incoming.mask, allowed)
 
 
-def own_usages(
+def own_usage(
     cache: Cache, queue: ClusterQueueState, first: Workload, mask: int = EVERY_CELL
-) -> list[Amounts]:
-    """Returns the usage of each workload of the queue that `first` could preempt if age did not matter."""
+) -> Amounts | None:
+    """Returns the usage of all workloads of the queue that `first` could preempt if age did not matter.
+
+    Returns None if there are none.
+    """
     allowed = _at_any_age(queue, first)
     if allowed is None:
-        return []
-    return [each.usage for each in candidates_in_order(cache.holders[queue.node], mask, allowed)]
+        return None
+    found = [each.usage for each in candidates_in_order(cache.holders[queue.node], mask, allowed)]
+    return total(found) if found else None
 
 
 def _at_any_age(queue: ClusterQueueState, preemptor: Workload) -> Allowed | None:

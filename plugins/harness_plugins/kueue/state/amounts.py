@@ -29,6 +29,10 @@ def amounts_besides(amounts: Amounts, cells: Sequence[int]) -> Amounts:
     return tuple([each for each in amounts if each[0] not in asked])
 
 
-def total(amounts: Iterable[Amounts], cell: int) -> int:
-    """Returns the total quantity of a flavor-resource in these amounts."""
-    return sum(amount for each in amounts for taken, amount in each if taken == cell)
+def total(amounts: Iterable[Amounts]) -> Amounts:
+    """Returns the sum of amounts, in the order in which the flavor-resources first occur."""
+    found: dict[int, int] = {}
+    for each in amounts:
+        for cell, amount in each:
+            found[cell] = found.get(cell, 0) + amount
+    return tuple(found.items())
