@@ -53,10 +53,10 @@ class FairSharing:
             return []
         search, done = self.search(incoming, candidates)
         if done:
-            fill_back(self._cache.tree, incoming, search.targets, borrowing=True, cells=search.cells)
+            fill_back(self._cache.tree, incoming, search.targets, borrowing=True)
         elif self.crashed is not None and not own.path:
             self.crashed(incoming.workload)
-        restore(self._cache.tree, search.targets, search.cells)
+        restore(self._cache.tree, search.targets)
         return search.targets if done else []
 
     def search(self, incoming: Incoming, candidates: Candidates) -> tuple[FairSearch, bool]:
