@@ -74,9 +74,9 @@ class QuotaTree:
     """
 
     __slots__ = (
-        "_bound", "_ceiling", "_numbers", "_saturates", "_up", "borrowing_limit", "children", "cohorts",
-        "declared", "flavor_resources", "kept", "labels", "lending_limit", "local_quota", "names", "nominal",
-        "parent", "potential_available", "queues", "root", "subtree", "usage", "width",
+        "_bound", "_ceiling", "_chains", "_numbers", "_saturates", "_up", "borrowing_limit", "children",
+        "cohorts", "declared", "flavor_resources", "kept", "labels", "lending_limit", "local_quota",
+        "names", "nominal", "parent", "potential_available", "queues", "root", "subtree", "usage", "width",
     )  # fmt: skip
 
     def __init__(
@@ -135,39 +135,53 @@ class QuotaTree:
         reduces only the usage of this node. The usage becomes negative only if the node has a borrowing
         limit.
         """
-        usage, local_quota, up = self.usage, self.local_quota, self._up
-        first = node * self.width
+        usage, first, chains = self.usage, node * self.width, self._chains
         for cell, amount in amounts:
-            at = first + cell
-            if amount < 0:
-                usage[at] += amount
-                continue
-            while at >= 0:
-                used = usage[at]
-                usage[at] = used + amount
-                if used < local_quota[at]:  # rarely the case, because few nodes keep anything
-                    amount -= local_quota[at] - used
-                    if amount <= 0:
-                        break
-                at = up[at]
+            chain = chains[first + cell]
+            if chain and amount >= 0:
+                for at in chain:
+                    usage[at] += amount
+            else:
+                self._charge_by_level(first + cell, amount)
+
+    def _charge_by_level(self, at: int, amount: int) -> None:
+        usage, local_quota, up = self.usage, self.local_quota, self._up
+        if amount < 0:
+            usage[at] += amount
+            return
+        while at >= 0:
+            used = usage[at]
+            usage[at] = used + amount
+            if used < local_quota[at]:
+                amount -= local_quota[at] - used
+                if amount <= 0:
+                    break
+            at = up[at]
 
     def refund(self, node: int, amounts: Amounts) -> None:
         """Reverts `charge` exactly, even if other quantities were charged in between."""
-        usage, local_quota, up = self.usage, self.local_quota, self._up
-        first = node * self.width
+        usage, first, chains = self.usage, node * self.width, self._chains
         for cell, amount in amounts:
-            at = first + cell
-            if amount < 0:
-                usage[at] -= amount
-                continue
-            while at >= 0:
-                used = usage[at]
-                usage[at] = used - amount
-                if used - local_quota[at] < amount:  # rarely the case, because few nodes keep anything
-                    amount = used - local_quota[at]
-                    if amount <= 0:
-                        break
-                at = up[at]
+            chain = chains[first + cell]
+            if chain and amount >= 0:
+                for at in chain:
+                    usage[at] -= amount
+            else:
+                self._refund_by_level(first + cell, amount)
+
+    def _refund_by_level(self, at: int, amount: int) -> None:
+        usage, local_quota, up = self.usage, self.local_quota, self._up
+        if amount < 0:
+            usage[at] -= amount
+            return
+        while at >= 0:
+            used = usage[at]
+            usage[at] = used - amount
+            if used - local_quota[at] < amount:
+                amount = used - local_quota[at]
+                if amount <= 0:
+                    break
+            at = up[at]
 
     def available(self, node: int, cell: int) -> int:
         """Returns the quantity that a node could still use now, including quota that it could borrow.
@@ -299,6 +313,13 @@ class QuotaTree:
         for at, above in enumerate(self._up):
             if above >= 0 and self._ceiling[at] is None and not self.local_quota[at]:
                 self._bound[at] = self._bound[above]
+        # The values that a charge changes, if every node below the root lends everything and borrows freely.
+        self._chains: list[tuple[int, ...]] = [()] * len(self._up)
+        for at, above in enumerate(self._up):
+            if above < 0:
+                self._chains[at] = (at,)
+            elif self._bound[at] != at and self._chains[above]:
+                self._chains[at] = (at, *self._chains[above])
         # Without unlimited quotas, plain integers are sufficient, and much faster than sums that saturate.
         self._saturates: list[bool] = [
             any(
