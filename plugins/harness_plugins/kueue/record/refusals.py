@@ -136,20 +136,22 @@ class Refusals:
     def _plain(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> dict[str, Any]:
         """Returns the shortage and why nothing is preempted, ignoring the reservations of other entries.
 
-        The cache key contains all usage that the shortage mentions.
+        The cache key contains all usage that the shortage mentions. Equal figures are mostly the same object,
+        which is converted to text only once.
         """
-        tree, queue = self._tree, entry.workload.cluster_queue
+        tree, queue, why = self._tree, entry.workload.cluster_queue, self._why_nobody(entry, offers)
         cells, usage, width = self._cells(entry, offers), tree.usage, tree.width
         key = (
             queue.node,
             cells,
             *[usage[node * width + cell] for node in (queue.node, *queue.path) for cell, _ in cells],
             self._cache.version[queue.root] if self._holders_are_told else 0,
+            str(why),
         )
         detail = self._known.get(key)
         if detail is None:
-            detail = self._known[key] = shortage(tree, queue.node, cells)
-        return detail | self._why_nobody(entry, offers)
+            detail = self._known[key] = shortage(tree, queue.node, cells) | why
+        return detail
 
     def _cells(self, entry: Entry, offers: tuple[PodSetOffer, ...]) -> Amounts:
         assignment = entry.assignment
