@@ -75,6 +75,7 @@ class CachedNoFit:
         self._searches = searches
         self._why = why
         self._version, self._holds = version, True
+        self._branch = -1  # the version of the queue's branch at the last check that succeeded
         self.turn_matters = bool(assignment.placed and why)
 
     def still(self, cache: Cache, reasons: Reasons, version: int) -> bool:
@@ -85,10 +86,10 @@ class CachedNoFit:
         if version == self._version:
             return self._holds
         self._version, self._holds = version, False
-        queue = self._queue
-        changed = queue.generation != self._generation
-        # In a tree without cohorts below its root, the queue's own usage says which node has the quota.
-        may_move, available = changed or len(queue.path) > 1, cache.tree.available
+        queue, available = self._queue, cache.tree.available
+        branch, changed = cache.version[queue.branch], queue.generation != self._generation
+        # The usage of the nodes below the root says which node has the quota.
+        may_move = changed or (branch != self._branch and len(queue.path) > 1)
         for cell, amount, quota in self._checks:
             if may_move:
                 if quota_of(cache, queue, cell, amount) != quota:
@@ -107,7 +108,7 @@ class CachedNoFit:
                     return False
         if self._no_place is not None and self._no_place.place() is not None:
             return False
-        self._holds = True
+        self._branch, self._holds = branch, True
         return True
 
 

@@ -202,7 +202,10 @@ class FairReasons:
         `share` and `within` are the result of `_within_branch` for the same `exact`.
         """
         queue = incoming.queue
-        given = self._beside(incoming, queue.branch, self._ranking.of(queue.root), share, exact=exact)
+        ranked = self._ranking.of(queue.root)
+        if ranked and ranked[-1][0] < share:
+            return not within or self._lacks(incoming, total(within))
+        given = self._beside(incoming, queue.branch, ranked, share, exact=exact)
         freed = [*within, *[usage for _, usage in given]]
         return not freed or self._lacks(incoming, total(freed))
 
