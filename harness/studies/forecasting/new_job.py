@@ -18,6 +18,7 @@ from harness.cluster.kinds.kueue_releases import state_at
 from harness.cluster.kinds.managed_jobs import managed_jobs
 from harness.cluster.kinds.queues_missing import REMEDY
 from harness.cluster.kinds.request_defaults import RequestDefaults
+from harness.cluster.kinds.topology import PODSET
 from harness.cluster.kinds.workloads import DEADLINE, Workload, workload_from
 from harness.cluster.load import cluster_from, unpacked
 from harness.cluster.model import Cluster
@@ -38,7 +39,6 @@ from harness.studies.forecasting.job_kinds import (
     priority_class_of,
 )
 from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking_runtime
-from harness.trace.topology import wrong_annotations
 
 _DEFAULT_QUEUE = "default"
 """The LocalQueue that Kueue gives to a job without a queue, if the job's namespace has it."""
@@ -255,6 +255,10 @@ def _check_topologies(pod_sets: Sequence[PodSet], workload: Workload, faults: li
     """
     for made, found in zip(pod_sets, workload.pod_sets, strict=True):
         annotations = mapping_of(mapping_of(made["template"], "metadata"), "annotations")
+        if not any(str(name).startswith(PODSET) for name in annotations):
+            continue
+        from harness.trace.topology import wrong_annotations  # It imports polars, which takes long.
+
         wrong = wrong_annotations(json.dumps({"metadata": {"annotations": annotations}}, default=str))
         size = max((layer.size for layer in found.topology.slices), default=0) if found.topology else 0
         if not wrong and size > found.count:
