@@ -228,6 +228,10 @@ class FairReasons:
         gone = [] if own is None else [(queue.node, own)]
         if not queue.reclaims:
             return _ABOVE_ALL, [usage for _, usage in gone]
+        if len(queue.path) == 1:  # the usage above the queue does not matter
+            lost = [(cell, -amount) for cell, amount in own or ()]
+            share = self._shares.changed(queue.node, (*incoming.requests, *lost), 1)
+            return share, [usage for _, usage in gone]
         # The rankings must be read before the trial, because they must not include the usage of the trial.
         sides = [(queue.below[cohort], self._ranking.of(cohort)) for cohort in queue.path[:-1]]
         tree.charge(queue.node, incoming.requests)
