@@ -139,7 +139,7 @@ def _why_not_by_shares(cache: Cache, rules: FairSharing, incoming: Incoming) -> 
     search, _ = rules.search(incoming, candidates)
     gone = {target.workload for target in search.targets}
     compared = {} if search.takes_back else _compared(cache, rules, incoming, others, reclaim, gone)
-    restore(cache.tree, search.targets)
+    restore(cache.tree, search.targets, search.cells)
     tried = {"tried": len(gone)} if gone else {}
     return {"preemption": _BY_SHARES if compared else _TOO_LITTLE, **tried, **compared}
 

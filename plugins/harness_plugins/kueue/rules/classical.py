@@ -169,7 +169,7 @@ def by_priority(sources: list[Source], allowed: Allowed, incoming: Incoming, *, 
 
 def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[Phase], *, borrowing: bool) -> list[Target]:
     """Takes candidates one by one until the incoming workload fits, and then restores the tree."""
-    node, need = incoming.queue.node, incoming.need
+    node, need, cells = incoming.queue.node, incoming.need, incoming.cells
     targets: list[Target] = []
     for evicted in (True, False):
         for phase in phases:
@@ -182,13 +182,13 @@ def _attempt(tree: QuotaTree, incoming: Incoming, phases: list[Phase], *, borrow
                 reason = IN_CLUSTER_QUEUE if not guards else IN_COHORT_RECLAMATION
                 if guards and workload.priority < phase.while_borrowing:
                     reason = IN_COHORT_RECLAIM_WHILE_BORROWING
-                remove(tree, workload)
+                remove(tree, workload, cells)
                 targets.append(Target(workload, reason))
                 if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
-                    fill_back(tree, incoming, targets, borrowing=borrowing)
-                    restore(tree, targets)
+                    fill_back(tree, incoming, targets, borrowing=borrowing, cells=cells)
+                    restore(tree, targets, cells)
                     return targets
-    restore(tree, targets)
+    restore(tree, targets, cells)
     return []
 
 

@@ -18,7 +18,7 @@ from harness_plugins.kueue.rules.preemption import (
 )
 from harness_plugins.kueue.rules.preemption_policy import allowed_by
 from harness_plugins.kueue.rules.target_ordering import Head, Queues, TargetClusterQueueOrdering
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_besides
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
@@ -95,6 +95,7 @@ class FairSearch:
     Attributes:
         takes_back: whether to take workloads from other queues without comparing shares.
         targets: the targets found so far. Their usage is no longer in the quota tree.
+        cells: the flavor-resources that were refunded for the targets, or None if all were refunded.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class FairSearch:
         self._refused: dict[ClusterQueueState, Workload] = {}
         self._left_out: set[int] = set()  # the cohorts below which the last strategy refused all workloads
         self.targets: list[Target] = []
+        self.cells: list[int] | None = None
 
     def run(self, strategies: tuple[Strategy, ...]) -> bool:
         """Takes targets until the incoming workload fits. Returns True if it fits in the end.
@@ -225,7 +227,20 @@ class FairSearch:
         return final
 
     def _take(self, workload: Workload, reason: str) -> bool:
-        """Makes a candidate a target, and returns whether the incoming workload now fits."""
-        remove(self._tree, workload)
-        self.targets.append(Target(workload, reason))
-        return self._tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
+        """Makes a candidate a target, and returns whether the incoming workload now fits.
+
+        Resources that the incoming workload does not request affect only the shares, and the shares no longer
+        matter once the workload fits. These resources are therefore refunded only if the search continues.
+        One target is nearly always enough.
+        """
+        tree, targets, cells = self._tree, self.targets, self._incoming.cells
+        remove(tree, workload, cells)
+        done = tree.covers(self._own.node, self._incoming.requests) and self._incoming.has_place()
+        if done:
+            self.cells = cells
+            for each in targets:
+                tree.charge(each.workload.cluster_queue.node, amounts_besides(each.workload.usage, cells))
+        else:
+            tree.refund(workload.cluster_queue.node, amounts_besides(workload.usage, cells))
+        targets.append(Target(workload, reason))
+        return done

@@ -53,10 +53,10 @@ class FairSharing:
             return []
         search, done = self.search(incoming, candidates)
         if done:
-            fill_back(self._cache.tree, incoming, search.targets, borrowing=True)
+            fill_back(self._cache.tree, incoming, search.targets, borrowing=True, cells=search.cells)
         elif self.crashed is not None and not own.path:
             self.crashed(incoming.workload)
-        restore(self._cache.tree, search.targets)
+        restore(self._cache.tree, search.targets, search.cells)
         return search.targets if done else []
 
     def search(self, incoming: Incoming, candidates: Candidates) -> tuple[FairSearch, bool]:

@@ -269,9 +269,9 @@ class Assigner:
         if not targets:
             return NO_CANDIDATES, borrowing
         for target in targets:
-            remove(tree, target.workload)
+            remove(tree, target.workload, (cell,))
         _, (borrowing, _) = quota_of(self._cache, queue, cell, amount)
-        restore(tree, targets)
+        restore(tree, targets, (cell,))
         own = queue in [target.workload.cluster_queue for target in targets]
         return PREEMPTS if own else RECLAIMS, borrowing
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, final
 
 from harness.models.quota import QuotaTree
-from harness_plugins.kueue.state.amounts import Amounts
+from harness_plugins.kueue.state.amounts import Amounts, amounts_of
 from harness_plugins.kueue.state.topology.flavors import Placed
 from harness_plugins.kueue.state.workload import Workload
 
@@ -38,9 +38,10 @@ class Incoming:
 
     Attributes:
         mask: `need` as a bit mask.
+        cells: all flavor-resources that are requested or needed.
     """
 
-    __slots__ = ("_place", "mask", "need", "queue", "requests", "workload")
+    __slots__ = ("_place", "cells", "mask", "need", "queue", "requests", "workload")
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Incoming:
         self.mask = 0
         for cell in need:
             self.mask |= 1 << cell
+        self.cells = sorted({*need, *[cell for cell, _ in requests]})
         self._place = place
 
     def has_place(self) -> bool:
@@ -86,27 +88,39 @@ def within_nominal(tree: QuotaTree, node: int, need: tuple[int, ...]) -> bool:
     return True
 
 
-def remove(tree: QuotaTree, workload: Workload) -> None:
-    """Removes a workload's usage from the tree and its pods from the topologies. `put_back` reverts this."""
-    tree.refund(workload.cluster_queue.node, workload.usage)
+def remove(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
+    """Removes a workload's usage from the tree and its pods from the topologies. `put_back` reverts this.
+
+    `cells` lists the flavor-resources to refund. None means all of them.
+    """
+    node, usage = workload.cluster_queue.node, workload.usage
+    tree.refund(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.refund()
 
 
-def put_back(tree: QuotaTree, workload: Workload) -> None:
+def put_back(tree: QuotaTree, workload: Workload, cells: Sequence[int] | None = None) -> None:
     """Reverts a call of `remove` that had the same arguments."""
-    tree.charge(workload.cluster_queue.node, workload.usage)
+    node, usage = workload.cluster_queue.node, workload.usage
+    tree.charge(node, usage if cells is None else amounts_of(usage, cells))
     for each in workload.placed:
         each.charge()
 
 
-def restore(tree: QuotaTree, targets: Iterable[Target]) -> None:
-    """Puts back the targets of a search (upstream's restoreSnapshot)."""
+def restore(tree: QuotaTree, targets: Iterable[Target], cells: Sequence[int] | None = None) -> None:
+    """Puts back the targets of a search (upstream's restoreSnapshot). `cells` is the same as for `remove`."""
     for target in targets:
-        put_back(tree, target.workload)
+        put_back(tree, target.workload, cells)
 
 
-def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, borrowing: bool) -> None:
+def fill_back(
+    tree: QuotaTree,
+    incoming: Incoming,
+    targets: list[Target],
+    *,
+    borrowing: bool,
+    cells: Sequence[int] | None = None,
+) -> None:
     """Drops targets that are not needed. Checks each target except the last, from the end to the start.
 
     When this is called, the usage of all targets must be removed from the tree. The usage of dropped targets
@@ -114,9 +128,9 @@ def fill_back(tree: QuotaTree, incoming: Incoming, targets: list[Target], *, bor
     """
     node = incoming.queue.node
     for at in range(len(targets) - 2, -1, -1):
-        put_back(tree, targets[at].workload)
+        put_back(tree, targets[at].workload, cells)
         if fits(tree, node, incoming.requests, borrowing=borrowing) and incoming.has_place():
             targets[at] = targets[-1]
             targets.pop()
         else:
-            remove(tree, targets[at].workload)
+            remove(tree, targets[at].workload, cells)
