@@ -166,7 +166,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "KeptOut": lambda: _answers(KeptOut, 0, "cycles"),
     "Freeable": lambda: _forgets(no_targets.FairReasons, "_known"),
     "Reasons, within a branch": _no_branches,
-    "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, None, "in_vain"),
+    "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
     "ShareRanking": lambda: _forgets(ShareRanking, "_known"),
     "KeptNominations": lambda: _forgets(KeptNominations, "_known"),

@@ -23,7 +23,7 @@ from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.entry import FAILED_AFTER_NOMINATION, Admitted
 from harness_plugins.kueue.rules.feature_gates import gates_from
 from harness_plugins.kueue.scheduler import Scheduler
-from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons, NoTargets
+from harness_plugins.kueue.shortcuts.no_targets import ClassicReasons
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 from harness_plugins.kueue.state.local_queue_usage import LocalQueueUsage
@@ -355,28 +355,6 @@ def test_a_cohort_is_left_out_only_if_each_usage_below_it_is_refused() -> None:
     assert not world.sides.refuses(initial, left, right)
     assert world.sides.refuses(initial, right, left)
     assert not world.hold("c", "c1", cpu=1).sides.refuses(final, left, right)
-
-
-def test_resources_within_the_own_quota_need_no_search_of_their_own() -> None:
-    """The newcomer lacks gpu. Cpu counts only if queue a exceeds its own 4 cores."""
-    world = Cohorts(queue("a", 4, gpu=0), queue("b", 4, gpu=0), queue("rest", 10, gpu=2))
-    world.hold("b", "b1", "b2", gpu=1)
-    for cpu, same in ((4, True), (5, False)):
-        cell, both = world.incoming("a", cpu=0, gpu=1), world.incoming("a", cpu=cpu, gpu=1)
-        oracle = RecordedOracle(world.cache, world.search, both.workload, world.reasons.no_targets)
-        found = oracle.targets(cell.requests, cell.need)
-        assert [target.workload.name for target in found] == ["b2"]
-        assert (oracle.targets(both.requests, cell.need) is found) is same
-
-
-def test_a_search_whose_failure_is_known_is_not_made() -> None:
-    world = Cohorts(queue("a"), queue("b"), queue("rest", 2)).hold("b", "b1", "b2")
-    one = world.incoming("a", cpu=1)
-    assert RecordedOracle(world.cache, world.search, one.workload, None).targets(one.requests, one.need)
-    known = NoTargets()
-    oracle = RecordedOracle(world.cache, world.search, one.workload, lambda _: known)
-    assert oracle.targets(one.requests, one.need) == []
-    assert list(oracle.failed.values()) == [known]
 
 
 def test_quota_that_a_queue_keeps_does_not_count_against_its_cohort() -> None:

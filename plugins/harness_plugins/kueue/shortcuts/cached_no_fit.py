@@ -7,7 +7,7 @@ checked without a search. A search would have the same result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from harness.base.memo import Memo
@@ -97,7 +97,7 @@ class CachedNoFit:
             elif amount and (amount <= available(queue.node, cell)) is not quota[0]:
                 return False
         if changed:
-            found = _of_others([reasons.no_targets(failed) for failed in self._searches])
+            found = _why_all_fail(self._searches, reasons)
             if found is None:
                 return False
             self._generation, self._why = queue.generation, found
@@ -169,12 +169,14 @@ class CachedNoFits:
         queue = workload.cluster_queue
         if assignment.mode == FIT or assignment.untried or oracle.found_targets:
             return
+        if not self._reasons.are_known(queue):
+            return
         if oracle.no_place is not None and not oracle.no_place.alone:
             return
-        why, searches = _of_others(oracle.failed.values()), list(oracle.failed)
+        why = _why_all_fail(oracle.failed, self._reasons)
         if why is not None:
             no_fit = CachedNoFit(
-                assignment, queue, self.version(queue), oracle.checks, oracle.no_place, searches, why
+                assignment, queue, self.version(queue), oracle.checks, oracle.no_place, oracle.failed, why
             )
             key = workload.equivalence_class.key
             self._known[key] = no_fit, *self._known.get(key, ())[:1]
@@ -204,10 +206,11 @@ class CachedNoFits:
         return assignment, reserving, after
 
 
-def _of_others(reasons: Iterable[NoTargets | None]) -> list[NoTargets] | None:
-    """Returns the reasons that depend on other queues, or None if the reason for some search is not known."""
+def _why_all_fail(searches: list[Incoming], reasons: Reasons) -> list[NoTargets] | None:
+    """Returns why searches fail, apart from the queue's own state, or None if some search might succeed."""
     found = []
-    for why in reasons:
+    for failed in searches:
+        why = reasons.no_targets(failed)
         if why is None:
             return None
         if why.incoming is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import final
 
 from harness.base.memo import Memo
-from harness_plugins.kueue.rules.entry import PENDING_PREEMPTION
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_assigner import Assigner, Assignment
 from harness_plugins.kueue.rules.flavor_offers import Offers
@@ -15,7 +14,7 @@ from harness_plugins.kueue.rules.snapshot import Snapshot
 from harness_plugins.kueue.shortcuts.cached_fit import CachedFits
 from harness_plugins.kueue.shortcuts.cached_no_fit import CachedNoFits
 from harness_plugins.kueue.shortcuts.no_targets import Reasons
-from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle, WhyNot
+from harness_plugins.kueue.shortcuts.recorded_oracle import InVain, RecordedOracle
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.workload import Tried, Workload
 
@@ -50,7 +49,7 @@ class KeptNominations(Nominator):
         self._reasons = reasons
         self._cache = cache
         self._search = search
-        self._why_not: WhyNot | None = None
+        self._in_vain: InVain | None = None
         self._last: RecordedOracle | None = None  # the oracle of the last assignment
         self._fits = fits
         self._no_fits = no_fits
@@ -62,7 +61,7 @@ class KeptNominations(Nominator):
         self.stirred: set[Workload] = set()
 
     def _recorded(self, workload: Workload) -> RecordedOracle:
-        self._last = RecordedOracle(self._cache, self._search, workload, self._why_not)
+        self._last = RecordedOracle(self._cache, self._search, workload, self._in_vain)
         return self._last
 
     def nominate(self, workload: Workload, cycle: int) -> Assignment:
@@ -91,21 +90,16 @@ class KeptNominations(Nominator):
             fit = self._fits.of(workload)
             if fit is not None:
                 return fit
-        queue = workload.cluster_queue
-        version = self._no_fits.version(queue)
+        version = self._no_fits.version(workload.cluster_queue)
         no_fit = None if tried else self._no_fits.of(workload, version)
         if no_fit is not None:
             return no_fit
-        versions = version, self._cache.version[queue.root]
+        versions = version, self._cache.version[workload.cluster_queue.root]
         question = workload, workload.counts, tried, versions, (), ()
         known = self._known.get(question)
         if known is not None:
             return known
-        # A head whose victims terminate most likely finds them again.
-        waits = str(workload.told.last).startswith(PENDING_PREEMPTION)
-        self._why_not = None if waits or not self._reasons.are_known(queue) else self._reasons.no_targets
         assignment = self.assign(workload, tried)
-        self._why_not = None
         if self._last is not None and not (tried or workload.asks.reducible):
             self._fits.note(workload, assignment, self._last)
             self._no_fits.note(workload, assignment, self._last)
@@ -135,8 +129,8 @@ class KeptNominations(Nominator):
             self.remember(workload, known, snapshot.cycle)
             return self._stirs(workload, known)
         if all(amount >= 0 for each in snapshot.reserved for _, amount in each.amounts):
-            self._why_not = self._reasons.in_vain
+            self._in_vain = self._reasons.in_vain
         found = super().reassign(workload, first, snapshot, without_victims=True)
-        self._why_not = None
+        self._in_vain = None
         self._known[question] = found
         return self._stirs(workload, found)

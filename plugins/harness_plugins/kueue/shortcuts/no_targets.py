@@ -119,9 +119,9 @@ class ClassicReasons:
         """Returns False, because classic preemption never crashes."""
         return False
 
-    def in_vain(self, incoming: Incoming) -> NoTargets | None:
-        """Returns None, because nothing is known about searches within a cycle."""
-        return None
+    def in_vain(self, incoming: Incoming) -> bool:
+        """Returns False, because nothing is known about searches within a cycle."""
+        return False
 
 
 @final
@@ -185,14 +185,14 @@ class FairReasons:
         """Returns True for queues without a cohort in releases that crash if candidates are not enough."""
         return not self.are_known(queue)
 
-    def in_vain(self, incoming: Incoming) -> NoTargets | None:
-        """Returns a reason if a search within a cycle finds no targets, or None if this is not known.
+    def in_vain(self, incoming: Incoming) -> bool:
+        """Returns True if a search within a cycle finds no targets, or False if this is not known.
 
         Nothing that was kept is used or kept, because it holds without the reservations and victims of the
         cycle. None of these reservations may be negative.
         """
         afresh = FairReasons(self._cache, self._shares, self._search, self._keeps)
-        return afresh.no_targets(incoming) if afresh.are_known(incoming.queue) else None
+        return afresh.are_known(incoming.queue) and afresh.no_targets(incoming) is not None
 
     def _all_is_too_little(
         self, incoming: Incoming, share: Share, within: Sequence[Amounts], *, exact: bool
