@@ -162,9 +162,11 @@ class QuotaSearch:
             rejected = dict.fromkeys(pool, NO_VICTIMS)
             if rules.names_nodes:
                 rejected = {each: no_victims(request.pod, nodes[each]) for each in pool}
-            rejected |= {each: answer for each, answer in answers.items() if isinstance(answer, Status)}
-            for candidate in candidates:
-                del rejected[candidate.node.position]
+            for position, answer in answers.items():
+                if isinstance(answer, Candidate):
+                    del rejected[position]
+                elif answer is not NOBODY_ELIGIBLE:
+                    rejected[position] = answer
         failed = not candidates and Code.ERROR in map(_code, rejected.values())
         return Found(candidates, rejected, failed=failed)
 
@@ -174,7 +176,7 @@ class QuotaSearch:
         fixed = tries.nodes.ruled_out(node.position)
         if fixed is not None and tries.eligible_pods(node, pod):
             return fixed
-        answer = select_victims_on_node(
+        return select_victims_on_node(
             pod,
             node,
             failure.state,
@@ -185,9 +187,6 @@ class QuotaSearch:
             bound=QuotaBound(exceeded, self._usage, twice=rules.counts_twice) if any(exceeded) else None,
             sorts=rules.sorts_victims,
         )
-        if answer is NOBODY_ELIGIBLE:
-            return no_victims(pod, node) if rules.names_nodes else NO_VICTIMS
-        return answer
 
     def step(self, pod: PodInfo, found: Found) -> Step:
         """Returns the preemption for a pod on the best candidate.

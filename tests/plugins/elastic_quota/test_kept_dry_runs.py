@@ -35,6 +35,7 @@ from harness.models.kube.preemption.victims import Candidate
 from harness.policy import PolicyFactory
 from harness_plugins.elastic_quota.ack import AckRules, Protection
 from harness_plugins.elastic_quota.attempt import Planned
+from harness_plugins.elastic_quota.capacity import CapacityRules
 from harness_plugins.elastic_quota.dry_run import Exceeded
 from harness_plugins.elastic_quota.failure import Failure
 from harness_plugins.elastic_quota.policy import auto, elastic_quota
@@ -84,6 +85,7 @@ def in_words(answer: Candidate | Status) -> object:
         {"evictionLatency": "3s"},
         {"claims": "usage", "cordonedNodes": "tried"},
         {"claims": "usage", "gang": "pods", "evictDaemonSets": True},
+        {"semantics": "capacity-scheduling"},
     ],
     ids=str,
 )
@@ -168,6 +170,25 @@ def test_answers_are_kept_for_equal_pods_whose_quotas_lack_the_same() -> None:
     assert performed(kept, tries._replace(exceeded=Exceeded(more, more))) == [0, 1]
     assert performed(kept, asked(full, waiting(bound(full.scheduler), 6))) == [0, 1]
     assert asked(less, waiting(bound(less.scheduler))).failure.request.excess is None
+
+
+def test_a_kept_answer_names_the_pod_that_asks() -> None:
+    """Capacity scheduling says of each node for whom it has no victims."""
+    world = cluster(node("n0", 2), node("n1", 2), tree(4, leaf("q0", 2, 4)))
+    happened = Happened(world, Jobs().add("a", "q0", 2).add("b", "q0", 2, at=1), until=3)
+    scheduler, like = happened.scheduler, bound(happened.scheduler)
+    search = QuotaSearch(
+        scheduler.scheduling,
+        scheduler.budgets,
+        CapacityRules(scheduler.usage),
+        {scheduler.usage.quota_of(like): False},
+        KeptDryRuns(scheduler.usage, scheduler.cache),
+    )
+    for name in ("first", "second"):
+        pod = PodInfo(name, like.template, like.priority, preempts=True, job=like.job, pod=like.pod)
+        failure = asked(happened, pod).failure
+        said = [status.reasons[0] for status in search.candidates(failure, [failure]).rejected.values()]
+        assert said == [f"No victims found on node n{each} for preemptor pod {name}" for each in (0, 1)]
 
 
 def test_nothing_is_kept_for_a_pod_with_a_nomination_or_with_rules_about_others() -> None:

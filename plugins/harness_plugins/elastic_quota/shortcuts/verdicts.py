@@ -117,7 +117,8 @@ class QuotaVerdicts:
         if searches:
             if each is not None:  # preemption is tried for the first pod, even if a limit refuses the gang
                 least = most = each
-            if self._may_fit(least, seen):
+            # With `names_nodes`, the recorded reasons name the pod that searched.
+            if self._rules.names_nodes or self._may_fit(least, seen):
                 return None
         for left, resource, rejecting in chain(self._limits, self._other_limits):
             if least[resource] > left:
