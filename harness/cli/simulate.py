@@ -19,6 +19,14 @@ from harness.cluster.model import Cluster
 from harness.plugins import Plugins
 
 
+def _only(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> Path | None:
+    """Returns the only value of an option. click alone would ignore all values but the last."""
+    if len(paths) > 1:
+        said = f"{param.opts[0]} is given {len(paths)} times, but has one value; separate paths by commas"
+        raise click.UsageError(said, ctx)
+    return paths[0] if paths else None
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -31,7 +39,8 @@ Examples:
 )
 @click.argument("jobs", nargs=-1, type=click.Path(path_type=Path), metavar="[JOB.yaml]...")
 @click.option(
-    "--cluster", "path", type=click.Path(path_type=Path), metavar="PATH[,PATH...]",
+    "--cluster", "path", multiple=True, callback=_only, type=click.Path(path_type=Path),
+    metavar="PATH[,PATH...]",
     help="Output of kubectl get for a live cluster, with its Workloads or Pods. With --trace: the cluster of "
     "the replay. [default with --trace: the .cluster.yaml beside TRACE]",
 )  # fmt: skip
