@@ -34,7 +34,7 @@ class Refused(NamedTuple):
     figures: Mapping[str, Any]
 
 
-NONE: Final = -1
+_NONE: Final = -1
 """Stands for a flavor if no flavor of a resource group will do."""
 
 _Ahead: TypeAlias = Sequence[tuple[Workload, Amounts]]
@@ -199,18 +199,18 @@ class Refusals:
         chosen = assignment.chosen
         if len(chosen) < len(offers):
             chosen = tuple(tuple(self._with_quota(group, short) for group in each.groups) for each in offers)
-            if any(NONE in each for each in chosen):
+            if any(_NONE in each for each in chosen):
                 return ""
         asked = self._topologies(offers, chosen, assignment.counts)
         return "" if asked is None else room_in_words(asked)
 
     def _with_quota(self, group: GroupOffer, short: Collection[str]) -> int:
-        """Returns the first suitable flavor of a resource group that lacks no quota, or NONE."""
+        """Returns the first suitable flavor of a resource group that lacks no quota, or _NONE."""
         labels = self._tree.labels
         for flavor, cells in enumerate(group.cells):
             if cells is not None and not any(labels[cell] in short for cell in cells):
                 return flavor
-        return NONE
+        return _NONE
 
 
 def _of_all_flavors(offers: Iterable[PodSetOffer], counts: Iterable[int]) -> Amounts:
