@@ -7,10 +7,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
-import pytest
 from live_worlds import MONDAY, NOON, cluster, history, queue
 
-from harness.base.errors import TraceError
 from harness.base.units import DAY, HOUR, SECOND
 from harness.plugins import load
 from harness.runs.estimates.coming_jobs import Coming
@@ -141,11 +139,20 @@ def test_the_run_time_of_a_job_that_had_not_ended_is_not_known_when_it_comes_aga
 
 
 def test_jobs_of_queues_that_the_cluster_does_not_have_are_left_out_and_counted(tmp_path: Path) -> None:
-    """A history without any other job says nothing of the cluster."""
+    """The jobs that are left arrive again."""
     known = load().policy("kueue-classic")
-    with pytest.raises(TraceError, match="none of its jobs could ever start on this cluster"):
-        history_of(history(tmp_path, weeks(1), queue="other"), _WORLD, known)
     too_large = [("large", MONDAY - timedelta(days=1), 1.0, 5), *weeks(1)]
     found = history_of(history(tmp_path, too_large), _WORLD, known)
     assert len(found.jobs) == 14
     assert "1 of 15 jobs can never start (large)" in found.notes[0]
+
+
+def test_of_a_history_whose_jobs_could_never_start_only_the_run_times_are_known(tmp_path: Path) -> None:
+    """The jobs ran, although their queue is gone by now."""
+    ran = history(tmp_path, weeks(1), queue="gone")
+    found = history_of(ran, _WORLD, load().policy("kueue-classic"))
+    known = found.by(micros(NOON))
+    assert known.run_times.count == 14
+    assert not list(known.coming.future(1, 0, micros(NOON), 7 * DAY, 0))
+    assert not list(found.said_of_days(micros(NOON), known.coming))
+    assert "none of its jobs could ever start on this cluster, so no job arrives later" in found.notes[-1]

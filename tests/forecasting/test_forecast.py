@@ -588,6 +588,15 @@ def test_jobs_of_the_dump_that_have_ended_are_the_history_without_another(tmp_pa
     assert "history: the 25 jobs of the manifests that have ended" in found.notes
 
 
+def test_a_history_whose_jobs_could_never_start_gives_run_times_alone() -> None:
+    """The jobs that ended were larger than the queue is now. They ran 5 h, so the last one ends in 3 h."""
+    world = cluster(queue("q", 3), workload("runs", 3, since=2), workload("next", 3, hours=1), *ended(30))
+    found = harness.forecast(world, futures=4, workers=1, now=_now())
+    assert quantiles(found) == (3.0, 3.0, 3.0)
+    assert any("none of its jobs could ever start" in note for note in found.notes)
+    assert "no job of the history could ever start on this cluster" in found.past.lacks
+
+
 def test_why_there_is_no_history_is_said(tmp_path: Path) -> None:
     """Nothing has ended, or what has is malformed, which is named; as a note where a limit is enough."""
     limited = [workload("runs", 4, since=2, limit=6 * 3600), workload("next", 4, limit=3600)]

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from harness.base.errors import Fault, TraceError
 from harness.base.frozen import Frozen
 from harness.base.options import resolve
-from harness.base.text import counted, first_of
+from harness.base.text import agreeing, first_of
 from harness.base.units import DAY, date_text, format_duration
 from harness.cluster.model import Cluster, frozen
 from harness.policy import ENDLESS, Job
@@ -38,7 +37,8 @@ class History:
     """The jobs of a history, sorted by submission.
 
     Attributes:
-        jobs: all jobs that a policy could ever start on the cluster.
+        jobs: all jobs that a policy could ever start on the cluster; they arrive again.
+        ran: the jobs from which run times are drawn: `jobs`, or all jobs if `jobs` is empty.
         dated: whether the history's times are on the cluster's clock, so that weekdays are known.
         recorded: whether the history records when jobs ended.
         first, last: the first and last submission on the history's clock, including omitted jobs.
@@ -46,6 +46,7 @@ class History:
     """
 
     jobs: Sequence[Past]
+    ran: Sequence[Past]
     dated: bool
     recorded: bool
     first: int
@@ -57,7 +58,7 @@ class History:
 
         If the time is None or earlier than the first job, the result is the whole history.
         """
-        if now is None or not self.jobs or self._is_later(now):
+        if now is None or self._is_later(now):
             coming = Coming(self.jobs, self.first, self.last, dated=self.dated)
             return Known(RunTimes(self._ended), coming)
         last = min(now, self.last)
@@ -70,6 +71,8 @@ class History:
 
     def said_of_days(self, now: int | None, coming: Coming) -> Iterator[str]:
         """Yields sentences about anything unusual in the days from which future days are drawn."""
+        if not self.jobs:
+            return
         if self.dated and now is not None and now - self.last > DAY:
             yield (
                 f"history: its last job was submitted at {date_text(self.last)}, "
@@ -86,15 +89,15 @@ class History:
 
     def _is_later(self, now: int) -> bool:
         """Returns True if the whole history lies after a given time, so that nothing was known by then."""
-        return now <= self.jobs[0].submit
+        return now <= self.ran[0].submit
 
     @cached_property
     def _ended(self) -> Ended:
-        return Ended(Ran(job.traits, job.run_time, 0) for job in self.jobs if self._has_ended(job))
+        return Ended(Ran(job.traits, job.run_time, 0) for job in self.ran if self._has_ended(job))
 
     @cached_property
     def _ended_in_order(self) -> Ended:
-        ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.jobs if self._has_ended(job))
+        ran = (Ran(job.traits, job.run_time, _end_of(job)) for job in self.ran if self._has_ended(job))
         return Ended(sorted(ran, key=lambda each: each.end))
 
     def _is_over(self, job: Past, now: int) -> bool:
@@ -161,15 +164,13 @@ def history_of(
     """Returns the jobs of a trace, prepared so that they can arrive at a cluster again.
 
     Jobs that `policy` could never start are omitted. Jobs of a stopped queue are not, because the queue may
-    resume, and the run times of its jobs are known. By default, each option of the policy has its declared
-    default. `dated` says whether the times in the trace are on the cluster's clock, which is assumed by
-    default if the trace has timestamps.
-
-    Raises:
-        TraceError: the trace has no job that the policy could ever start.
+    resume, and the run times of its jobs are known. If no job is left, none arrives again, but the jobs did
+    run, perhaps before the cluster changed, so their run times count. By default, each option of the policy
+    has its declared default. `dated` says whether the times in the trace are on the cluster's clock, which is
+    assumed by default if the trace has timestamps.
     """
     submit = trace.frame["submit_time"].to_physical()
-    trace = homed(trace, cluster)
+    whole = trace = homed(trace, cluster)
     trace, notes = _of_known_queues(trace, cluster)
     if options is None:
         options = resolve(policy.options, {}, owner=f"policy {policy.name}")
@@ -178,13 +179,13 @@ def history_of(
     out = {job for each in never for job in each.jobs}
     jobs = list(_past(trace, cluster, out)) if trace.frame.height else []
     if not jobs:
-        raise TraceError(
-            str(trace.path),
-            [Fault("", "none of its jobs could ever start on this cluster, so a forecast cannot use it")],
-            hint="; ".join(notes) or None,
+        notes.append(
+            "none of its jobs could ever start on this cluster, so no job arrives later, and run times are "
+            "drawn from all of its jobs"
         )
     return History(
         jobs,
+        jobs or list(_past(whole, cluster, set())),
         trace.kind == "timestamp" if dated is None else dated,
         END in trace.frame.columns,
         int(submit.min()),  # type: ignore[arg-type]
@@ -220,10 +221,9 @@ def _of_known_queues(trace: Trace, cluster: Cluster) -> tuple[Trace, list[str]]:
         found |= one & pl.col("namespace").eq_missing(row[1]) if has else one
     kept = frame.filter(~found)
     left = count_jobs(frame) - count_jobs(kept) if kept.height else count_jobs(frame)
-    names = sorted({str(row[0]) for row in unknown})
-    return replace(trace, frame=kept), [
-        f"{counted(left, 'job')} of queues that the cluster does not have ({first_of(names, 3)}) are left out"
-    ]
+    out = f"{agreeing(left, 'job', 'are')} left out"
+    named = first_of(sorted({str(row[0]) for row in unknown}), 3)
+    return replace(trace, frame=kept), [f"{out}, because the cluster lacks their queues ({named})"]
 
 
 def _past(trace: Trace, cluster: Cluster, out: set[str]) -> Iterator[Past]:

@@ -228,6 +228,8 @@ class Asked:
     def _backtest(self, cluster: Cluster, settings: Settings, plugins: Plugins, futures: int) -> Backtest:
         run, trace = self._past(plugins) if self.history is not None else (None, ended_jobs(cluster, plugins))
         history = history_of(trace, cluster, settings.policy, settings.options, dated=True)
+        if not history.jobs:
+            raise InputError("no job of the history could ever start on this cluster")
         record: Record
         if run is None:
             record = record_of_trace(trace, cluster, history)
