@@ -73,6 +73,14 @@ def test_times_are_those_of_a_zone_or_seconds(tmp_path: Path) -> None:
     ]
 
 
+def test_an_outage_may_end_in_the_hour_that_a_zone_repeats(tmp_path: Path) -> None:
+    """At 03:00 the clocks went back to 02:00, so 02:50 is followed by 02:10."""
+    line = "a|n|2026-10-25T02:50:00|2026-10-25T02:10:00|DOWN\n"
+    assert rows_of(tmp_path / "events.txt", HEAD + line, "Europe/Berlin") == [
+        ("n", "remove", "2026-10-25T00:50:00+00:00", "2026-10-25T01:10:00+00:00")
+    ]
+
+
 def test_spans_that_touch_are_one_and_states_are_told_apart(tmp_path: Path) -> None:
     """A node that does not respond is down even while it drains. Reserved and powered-down ones take jobs."""
     text = HEAD + "".join(

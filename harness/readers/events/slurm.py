@@ -73,7 +73,8 @@ def of_table(path: Path, zone: tzinfo) -> Watched:
         if field is None:
             others[row.text("State")] = others.get(row.text("State"), 0) + 1
             continue
-        start, end = (_time(row, name, zone, faults) for name in ("TimeStart", "TimeEnd"))
+        start = _time(row, "TimeStart", zone, faults)
+        end = _time(row, "TimeEnd", zone, faults, start)
         if start is None or (end is not None and end < start):
             faults.append(Fault(row.place, "ends before it begins, or does not say when it begins"))
             continue
@@ -103,8 +104,11 @@ def _field(state: str) -> Field | None:
     return _CORDON if parts & _CLOSED else None
 
 
-def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
-    """Returns a time in microseconds since 1970, or None if the time is not known yet."""
+def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault], since: int | None = None) -> int | None:
+    """Returns a time in microseconds since 1970, or None if the time is not known yet.
+
+    In an hour that the zone repeats, the result is the earlier time, unless that is before `since`.
+    """
     text = row.text(name)
     if text in _NEVER:
         return None
@@ -112,7 +116,10 @@ def _time(row: Row, name: str, zone: tzinfo, faults: list[Fault]) -> int | None:
         if text.isascii() and text.isdecimal() and len(text) < 12:
             return int(text) * SECOND
         moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+            early = since is not None and int(moment.timestamp()) * SECOND < since
+            moment = moment.replace(fold=int(early))
         return int(moment.timestamp()) * SECOND
     except (ValueError, OverflowError):
         faults.append(Fault(row.place, f"{name}: {text[:40]!r} is not a time"))
