@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -344,6 +345,26 @@ def only(trace: Trace) -> dict[str, Any]:
 def test_any_delimiter_will_do(read_text: Read, delimiter: str) -> None:
     """As `--delimiter` may have it."""
     assert only(read_text(dump({}, delimiter=delimiter), reader="slurm"))["request.memory"] == 1024 * MIB
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_a_table_that_another_program_saved_with_quotes_is_read(read_text: Read, every: bool) -> None:
+    """Amounts contain the comma. A name may contain a quote, and ends before a line break as elsewhere."""
+    file = io.StringIO()
+    quoting = csv.QUOTE_ALL if every else csv.QUOTE_MINIMAL
+    rows = [line.split("|") for line in dump({}, {"JobIDRaw": "8", "JobName": 'a "b", c'}).splitlines()]
+    rows += [[*rows[1][:-1], "two\nlines"]]
+    rows[3][:2] = ["9", "9"]
+    csv.writer(file, quoting=quoting, lineterminator="\n").writerows(rows)
+    frame = read_text(file.getvalue(), reader="slurm").frame
+    assert frame["request.memory"].to_list() == [1024 * MIB] * 3
+    assert frame["job_name"].to_list() == ["train", 'a "b", c', "two"]
+
+
+def test_commas_between_amounts_and_columns_are_refused(faults_of_text: Callable[..., list[str]]) -> None:
+    """No line says which is which."""
+    (found,) = faults_of_text(dump({}, delimiter=","), reader="slurm")
+    assert found.endswith("sacct does not quote amounts, which contain commas. Use sacct -P")
 
 
 def test_the_trailing_bar_of_p_is_no_column(read_text: Read) -> None:

@@ -1,9 +1,14 @@
-"""Splits the lines of `sacct -P` into cells, even if names contain the delimiter or a line break."""
+"""Splits the lines of `sacct -P` into cells, even if names contain the delimiter or a line break.
+
+It also splits lines that another program wrote as CSV with quotes.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement, islice
 from pathlib import Path
@@ -72,12 +77,12 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
         raise TraceError(
             str(path), [Fault(f"line {number:,}", what)], hint="sacct -e lists its columns; " + _ASK
         )
-    found = _FIRST.match(head)
+    found = _FIRST.match(head.replace('"', ""))
     delimiter = found[2] if found else ""
     if delimiter and not delimiter.strip(" "):
         what = "has columns cut to a width, where long values end with +"
         raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=f"run sacct with -P: {COMMAND}")
-    names = head.split(delimiter) if delimiter else [head]
+    names = _split(head, delimiter)
     trailing = names[-1] == ""
     names = [name.strip() for name in (names[:-1] if trailing else names)]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -146,7 +151,7 @@ class _Splitter:
         return [place for place, name in enumerate(self.names) if name in _FREE]
 
     def _width(self, text: str) -> int:
-        return text.count(self.delimiter) + (not self.trailing) if self.delimiter else 1
+        return len(_split(text, self.delimiter)) - self.trailing
 
     def _torn(self, waiting: Sequence[tuple[int, str]]) -> None:
         for number, text in waiting:
@@ -154,7 +159,7 @@ class _Splitter:
             self.faults.append(Fault(f"line {number:,}", what))
 
     def _row(self, number: int, text: str) -> Iterator[tuple[int, list[str]]]:
-        cells = text.split(self.delimiter) if self.delimiter else [text]
+        cells = _split(text, self.delimiter)
         if self.trailing and cells.pop().strip():
             self.faults.append(Fault(f"line {number:,}", f"does not end with {shown(self.delimiter)}"))
             return
@@ -164,6 +169,8 @@ class _Splitter:
             if told is None:
                 what = f"has {counted(len(cells), 'column')} instead of {len(self.names):,}"
                 advice = ": request JobName as the last column, or use --delimiter" if self._free else ""
+                if self.delimiter == ",":
+                    advice = ": sacct does not quote amounts, which contain commas. Use sacct -P"
                 self.faults.append(Fault(f"line {number:,}", what + advice))
                 return
             self._count(_NAMED)
@@ -189,6 +196,14 @@ class _Splitter:
 
     def _count(self, what: str) -> None:
         self.counted[what] = self.counted.get(what, 0) + 1
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    """Returns the cells of a line. Other programs quote cells that contain a comma, and sacct does not."""
+    if delimiter == "," and '"' in text:
+        with suppress(csv.Error):  # such as a line break outside of quotes
+            return next(csv.reader([text]))
+    return text.split(delimiter) if delimiter else [text]
 
 
 def _decoded(line: bytes, number: int, faults: list[Fault]) -> str | None:
