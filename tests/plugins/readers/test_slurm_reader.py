@@ -216,11 +216,8 @@ def test_steps_are_never_jobs(opened: Callable[..., Trace]) -> None:
         ("by_job_ids_epoch.txt.gz", "1 job has lost a node: the run ended when the controller gave it up"),
         ("by_job_ids_epoch.txt.gz", "10 jobs were ended externally (CANCELLED 5, TIMEOUT 3, PREEMPTED 2)"),
         ("by_job_ids_epoch.txt.gz", "2 rows have the delimiter in a name or comment"),
-        ("by_job_ids_epoch.txt.gz", "44 jobs requested other quantities"),
-        (
-            "by_job_ids_epoch.txt.gz",
-            "a job arrives at its first Eligible time; 30 jobs have an Eligible time after the Submit time",
-        ),
+        ("by_job_ids_epoch.txt.gz", "44 jobs have requested other quantities"),
+        ("by_job_ids_epoch.txt.gz", "30 jobs have an Eligible time after the Submit time"),
         ("by_job_ids_epoch.txt.gz", "2 arrays have gaps in the numbers of their tasks (18 numbers)"),
         ("noconvert.txt.gz", "9 job numbers between the first and the last have no row"),
         ("noconvert.txt.gz", "times have no zone and are taken as local times of UTC"),
@@ -394,6 +391,28 @@ def test_requested_memory_of_older_versions_is_for_a_cpu_or_a_node(
     head = ("JobIDRaw", "State", "Submit", "Start", "End", "NNodes", "ReqCPUS", "ReqMem")
     found = read_text(dump(row, head=head)).frame
     assert (found["request.memory"] * found["pods"]).sum() == amount * MIB
+
+
+def test_devices_whose_names_begin_like_gpu_are_other_devices(read_text: Read) -> None:
+    """Sites define `gpumem`, whose amounts have suffixes, and Slurm itself has `gpuutil`."""
+    trace = read_text(dump({"AllocTRES": "cpu=1,gres/gpu=2,gres/gpumem:a=40G,gres/gpuutil=0,node=1"}))
+    assert only(trace)["request.nvidia.com/gpu"] == 2
+    assert "jobs held other resources, which the trace does not request: gres/gpumem:a 1" in trace.notes
+
+
+@pytest.mark.parametrize(("text", "nodes"), [("2K", 2048), ("3", 3)])
+def test_counts_of_nodes_have_suffixes_without_noconvert(read_text: Read, text: str, nodes: int) -> None:
+    """Slurm prints only multiples of 1,024 in this way."""
+    head = ("JobIDRaw", "State", "Submit", "Start", "End", "NNodes", "ReqCPUS")
+    found = read_text(dump({"NNodes": text, "ReqCPUS": str(nodes)}, head=head)).frame
+    assert found["pods"].to_list() == [nodes]
+
+
+def test_notes_name_no_count_of_zero(read_text: Read) -> None:
+    """A plain job has nothing unusual."""
+    notes = read_text(dump({})).notes
+    assert "a job arrives at its first Eligible time" in notes
+    assert not any(note.startswith("0 ") or "; 0 " in note for note in notes)
 
 
 def test_gpus_that_are_told_twice_are_counted_once(read_text: Read) -> None:

@@ -60,7 +60,7 @@ def tres_of_text(text: str) -> Tres:
             raise ValueError("is not a list such as cpu=4,mem=8G,node=1")
         if name == "mem":
             counts[name], rounded = slurm_memory(amount)
-        elif name in ("cpu", "node") or name.startswith(_GPU):
+        elif name in ("cpu", "node") or _is_gpu(name):
             counts[name] = _count(name, amount)
         elif amount not in ("", "0"):
             counts[name] = 1

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.readers.counts import agreeing, counted, first_of, times
+from harness.readers.counts import agreeing, first_of, times
 from harness_plugins.readers.slurm.chains import Chain
 from harness_plugins.readers.slurm.hidden import missing_numbers, missing_tasks
 from harness_plugins.readers.slurm.jobs import Job, held_by
@@ -69,10 +69,11 @@ def _about_times(jobs: Sequence[Job], clock: Clock, options: Mapping[str, Any]) 
     if options["arrival"] == "submit":
         yield "a job arrives at its first Submit time"
     else:
-        late = _count(jobs, lambda job: _later(job.chain.eligible, job.chain.submit))
-        became = f"{agreeing(late, 'job', 'have')} an Eligible time after the Submit time"
-        yield f"a job arrives at its first Eligible time; {became}"
-    yield from _many(jobs, lambda job: job.chain.eligible is None, "have no Eligible time")
+        yield "a job arrives at its first Eligible time"
+        late = "have an Eligible time after the Submit time"
+        yield from _many(jobs, lambda job: _later(job.chain.eligible, job.chain.submit), late)
+    missing = "have no Eligible time: the Submit time counts"
+    yield from _many(jobs, lambda job: job.chain.eligible is None, missing)
     suspended = "were suspended: run times exclude suspensions, and recorded times include them"
     yield from _many(jobs, lambda job: any(run.last.suspended for run in job.chain.runs), suspended)
 
@@ -93,13 +94,19 @@ def _later(one: int | None, other: int | None) -> bool:
 
 
 def _about_amounts(jobs: Sequence[Job], options: Mapping[str, Any]) -> Iterator[str]:
-    which, other = "were granted", "requested"
+    which, other = "were granted", "have requested"
     if options["resources"] == "requested":
-        which, other = other, which
-    differs = _count(jobs, lambda job: any(_differs(chain, options) for chain in job.components))
-    yield f"jobs request the resources that they {which}; {counted(differs, 'job')} {other} other quantities"
-    several = _count(jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1)
-    yield f"a job has one pod on each node; {agreeing(several, 'job', 'have')} several pods, as a gang"
+        which, other = "requested", "were granted"
+    yield f"jobs request the resources that they {which}"
+    yield from _many(
+        jobs,
+        lambda job: any(_differs(chain, options) for chain in job.components),
+        f"{other} other quantities",
+    )
+    yield "a job has one pod on each node"
+    yield from _many(
+        jobs, lambda job: sum(pods.count for pods in job.pods.values()) > 1, "have several pods, as a gang"
+    )
     uneven = (
         "have resources that do not divide by their nodes: their pods have shares that are as even as "
         "possible, because the accounting lacks the resources on each node"

@@ -221,8 +221,12 @@ class _Row:
 
 
 def _whole(text: str) -> int | None:
+    """Returns a count. Without --noconvert, sacct prints 2048 nodes as `2K`."""
     if text in ("Unknown", "None"):
         return None
-    if not (text.isascii() and text.isdecimal()) or len(text) > 18 or int(text) > _COUNT_MOST:
+    digits = text.removesuffix("K")
+    count = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= 18 else -1
+    count *= 1 if digits == text else 1024
+    if not 0 <= count <= _COUNT_MOST:
         raise ValueError(f"is not a whole number from 0 to {_COUNT_MOST:,}")
-    return int(text)
+    return count
