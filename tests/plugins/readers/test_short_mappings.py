@@ -326,6 +326,16 @@ def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> No
         read_text(text.replace("1,5", "1.000,5"), map="request.cpu=comma(cpu)", **options)
 
 
+def test_numbers_with_commas_between_thousands_have_a_function(read_text: Callable) -> None:
+    """A comma elsewhere is refused, because it may be a decimal comma."""
+    text = 'job_id,submit_time,duration,queue,cpu\na,0,60,q,"1,024"\nb,0,60,q,2.5\nc,0,60,q,"1,234,567.5"\n'
+    frame = read_text(text, reader="csv", map="request.cpu=thousands(cpu)").frame
+    assert frame["request.cpu"].to_list() == [1_024_000, 2500, 1_234_567_500]
+    with pytest.raises(TraceError, match="'1,0245' is not a number") as caught:
+        read_text(text.replace("1,024", "1,0245"), reader="csv", map="request.cpu=thousands(cpu)")
+    assert "thousands()" in caught.value.hint
+
+
 @pytest.mark.parametrize("before", ["\n", "\r\n\r\n"])
 def test_blank_lines_before_the_header_do_not_count(before: str, read_text: Callable) -> None:
     """The first line with text is the header, and the next one is the first row."""

@@ -194,6 +194,21 @@ def test_cells_say_how_a_draft_reads_them(
     assert found.select("request.cpu", "request.memory").rows() == [(500, 2**32), (2000, 2**30)]
 
 
+def test_a_draft_asks_whether_commas_are_between_thousands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1,024 cores are not one core."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(
+        'job_id,submit_time,duration,queue,cpus,gpus\nj,2026-03-29T01:30:00Z,60,q,"1,024","0,5"\n'
+        "k,2026-03-29T01:30:00Z,60,q,64,2\n"
+    )
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert "request.cpu: thousands(cpus)  # is the comma between thousands?" in printed
+    assert "request.nvidia.com/gpu: comma(gpus)\n" in printed
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

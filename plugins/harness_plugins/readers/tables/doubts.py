@@ -16,7 +16,8 @@ from harness_plugins.readers.tables.values import ROW, Doubt
 _SHOWN = 1000
 _REMEDY = (
     "a unit such as `: iso`, `: %d.%m.%Y %H:%M`, `: h` or `: GiB` says how to read text. comma() reads "
-    "numbers such as 1,5. unless() and below() remove values that mean `no value`. `where` leaves out rows"
+    "1,5 and thousands() 1,024. unless() and below() remove values that mean `no value`. `where` leaves out "
+    "rows"
 )
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -14,6 +14,8 @@ from harness_plugins.readers.tables.syntax import LanguageError, Literal, Term
 from harness_plugins.readers.tables.texts import sized, spanned
 from harness_plugins.readers.tables.values import ROW, WIDE, Kind, Value, aligned, named, only, text_of
 
+_GROUPS = r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?$"
+
 
 class Argument(NamedTuple):
     """An argument of a function, with the argument's value in each row and its term."""
@@ -72,6 +74,14 @@ def _comma(plan: Conversions, arguments: Arguments) -> Value:
     return plan.number(Value(Kind.TEXT, swapped), arguments[0].term)
 
 
+def _thousands(plan: Conversions, arguments: Arguments) -> Value:
+    """Returns the number in text with commas between thousands, such as `1,024`. Another comma is a fault."""
+    text = _of_kind(arguments[0], Kind.TEXT, "thousands()").expr
+    joined = text.str.replace_all(",", "", literal=True)
+    plain = pl.when(text.str.strip_chars().str.contains(_GROUPS)).then(joined).otherwise(text)
+    return plan.number(Value(Kind.TEXT, plain), arguments[0].term)
+
+
 def _span(plan: Conversions, arguments: Arguments) -> Value:
     """Returns the duration of text such as `P0DT0H30M0S`, `1-02:03:04` or `1 days 02:03:04`."""
     value, term = arguments[0]
@@ -128,8 +138,8 @@ def _row(plan: Conversions, arguments: Arguments) -> Value:
 Function: TypeAlias = Callable[[Conversions, Arguments], Value]
 
 FUNCTIONS: Mapping[str, Function] = {
-    "tres": _tres, "size": _size, "comma": _comma, "span": _span, "unless": _unless, "below": _below,
-    "first": _first, "most": _most, "count": _count, "row": _row,
+    "tres": _tres, "size": _size, "comma": _comma, "thousands": _thousands, "span": _span,
+    "unless": _unless, "below": _below, "first": _first, "most": _most, "count": _count, "row": _row,
 }  # fmt: skip
 """The functions, by their names in `syntax`."""
 

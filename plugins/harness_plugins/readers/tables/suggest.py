@@ -57,6 +57,12 @@ _OPEN = ("PENDING", "RUNNING")
 _SIZES = ("request.memory", "request.ephemeral-storage")
 _OFFSET = r"(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 _COMMA = r"[0-9],[0-9]"
+_READS = {
+    "thousands": r"^\s*([1-9][0-9]{0,2}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?\s*$",
+    "comma": r"^\s*[0-9]+(,[0-9]+)?\s*$",
+}
+"""The functions that read numbers with commas, with the form of such numbers. The first that fits is used."""
+_WHICH = "is the comma between thousands? for a decimal comma, use comma()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,8 @@ class _Line:
     remark: str = ""
 
     def __str__(self) -> str:
-        remark = f"  # {self.remark}" if self.remark else ""
-        return f"  {self.name}: {_quoted(self.source)}{remark}"
+        remark = "; ".join(filter(None, (self.remark, _WHICH if "thousands(" in self.source else "")))
+        return f"  {self.name}: {_quoted(self.source)}{remark and f'  # {remark}'}"
 
 
 def suggest(path: Path) -> str:
@@ -250,7 +256,8 @@ def _term(frame: pl.DataFrame, name: str) -> str:
     called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
     if frame[name].dtype == pl.Struct:
         return f"count({called})"
-    return f"comma({called})" if _has_commas(frame[name]) else called
+    reads = _reads_commas(frame[name])
+    return f"{reads}({called})" if reads else called
 
 
 def _instant(column: pl.Series, term: str) -> str:
@@ -292,16 +299,17 @@ def _numbers(column: pl.Series) -> pl.Series | None:
         return column.cast(pl.Float64)
     if column.dtype != pl.String:
         return None
-    text = column.str.replace(",", ".", literal=True) if _has_commas(column) else column
+    reads = _reads_commas(column)
+    text = column.str.replace_all(",", "." if reads == "comma" else "", literal=True) if reads else column
     read = text.str.strip_chars().cast(pl.Float64, strict=False)
     return read if read.null_count() == column.null_count() else None
 
 
-def _has_commas(column: pl.Series) -> bool:
-    """Returns True for text with numbers, if some of them have a decimal comma."""
+def _reads_commas(column: pl.Series) -> str:
+    """Returns the function that reads text with numbers, if some of them have a comma; "" for other text."""
     if column.dtype != pl.String or not column.str.contains(_COMMA).any():
-        return False
-    return bool(column.str.contains(r"^\s*[0-9]+(,[0-9]+)?\s*$").all())
+        return ""
+    return next((reads for reads, form in _READS.items() if column.str.contains(form).all()), "")
 
 
 def _are_whole(column: pl.Series) -> bool:

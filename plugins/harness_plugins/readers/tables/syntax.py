@@ -22,6 +22,7 @@ FUNCTIONS = {
     "tres": (2, None),
     "size": (1, 1),
     "comma": (1, 1),
+    "thousands": (1, 1),
     "span": (1, 1),
     "unless": (2, None),
     "below": (2, 2),
