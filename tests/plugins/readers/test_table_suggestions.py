@@ -209,6 +209,27 @@ def test_a_draft_asks_whether_commas_are_between_thousands(
     assert "request.nvidia.com/gpu: comma(gpus)\n" in printed
 
 
+@pytest.mark.parametrize("none", ["0", "-1"])
+def test_jobs_without_a_start_or_an_end_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], none: str
+) -> None:
+    """The draft says so. A mapping of one's own that keeps them gets a note: they did not start in 1970."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["job_id,submit_time,start_time,end_time,queue", "j,1709287200,1709287200,1709287260,q"]
+    rows += [f"k,1709287200,{none},{none},q", f"l,1709287200,1709287300,{none},q"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert yaml.safe_load(printed)["where"] == "start_time > 0 and end_time > 0"
+    (tmp_path / "m.yaml").write_text(printed)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    assert pl.read_parquet("out.parquet")["job_id"].to_list() == ["j"]
+    assert "1970" not in capsys.readouterr().out
+    own = "submit_time=submit_time:unix, recorded_start=start_time:unix, duration='1h', request.cpu='1'"
+    assert called(["trace", "convert", "a.csv", "own.parquet", "--reader", "csv", "--set", f"map={own}"]) == 0
+    assert "recorded_start: 1 row has a time before 1970-01-02" in capsys.readouterr().out
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

@@ -152,12 +152,27 @@ def _doubtful(trace: pl.DataFrame, lost: Mapping[str, int]) -> Iterator[str]:
     for name, count in lost.items():
         if count:
             yield f"{name}: {agreeing(count, 'row', 'have')} an amount but no divisor, so no amount is known"
+    yield from _of_1970(trace)
     submitted = trace["submit_time"]
     if submitted.dtype == pl.Duration and submitted.cast(pl.Int64).min() >= _FAR:  # type: ignore[operator]
         yield (
             f"submit_time: all jobs arrive more than {_FAR // _YEAR} years after the trace's origin. If the "
             "numbers count from 1970, add their unit, such as unix"
         )
+
+
+def _of_1970(trace: pl.DataFrame) -> Iterator[str]:
+    """Yields notes about dates that are probably a 0 or -1, which many tables write if there is no time."""
+    submitted = trace["submit_time"]
+    if submitted.dtype == pl.Duration or submitted.to_physical().max() < _YEAR:  # type: ignore[operator]
+        return
+    for name in ("submit_time", "recorded_start", "recorded_end"):
+        count = int((trace[name].to_physical() < DAY).sum()) if name in trace.columns else 0
+        if count:
+            yield (
+                f"{name}: {agreeing(count, 'row', 'have')} a time before 1970-01-02. If 0 or -1 means `no "
+                "time` in the table, leave such rows out with `where`, or use unless()"
+            )
 
 
 def _about(mapping: TableMapping) -> dict[str, str]:

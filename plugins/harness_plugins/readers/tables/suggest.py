@@ -238,9 +238,11 @@ def _where(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
 
 
 def _never_started(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[str]:
-    column = _numbers(frame[found["started"]]) if "started" in found else None
-    if column is not None and (column == 0).any() and float(column.max() or 0) > 10**8:  # type: ignore[arg-type]
-        yield f"{_term(frame, found['started'])} > 0"
+    """Yields a condition for each column of times in which 0 or -1 stands for a time that is not known."""
+    for wanted in ("started", "ended"):
+        column = _numbers(frame[found[wanted]]) if wanted in found else None
+        if column is not None and (column <= 0).any() and float(column.max() or 0) > 10**8:  # type: ignore[arg-type]
+            yield f"{_term(frame, found[wanted])} > 0"
 
 
 def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
