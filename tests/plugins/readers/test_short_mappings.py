@@ -309,8 +309,10 @@ def test_a_table_of_no_rows_is_told_as_such(read_text: Callable) -> None:
 def test_sizes_may_be_written_as_in_kubernetes(read_text: Callable, size: str, amount: int | None) -> None:
     """All letters are powers of 1024, with an i and a B or without."""
     text = f"job_id,submit_time,duration,queue,mem\na,0,1,q,{size}\nb,0,1,q,1M\n"
-    frame = read_text(text, reader="csv", map="request.memory=size(mem)").frame
-    assert frame["request.memory"].to_list() == [amount, 2**20]
+    trace = read_text(text, reader="csv", map="request.memory=size(mem)")
+    assert trace.frame["request.memory"].to_list() == [amount, 2**20]
+    lost = "request.memory: 1 row has an amount per CPU, so no amount is known"
+    assert (lost in trace.notes) == (amount is None)
 
 
 def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> None:

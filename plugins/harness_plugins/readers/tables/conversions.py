@@ -31,8 +31,7 @@ class Conversions:
     Attributes:
         doubts: the checks for invalid cells, in the order in which they were added.
         twice: maps a column to an expression that selects its times in an hour that occurs twice.
-        lost: the expression that selects the amounts that are lost because their divisor is 0 or absent. It
-            is None if there is no division.
+        lost: maps a reason to an expression that selects the amounts that are lost for this reason.
     """
 
     def __init__(self, table: Columns, unit: str, clock: Clock, *, instants: bool) -> None:
@@ -41,7 +40,7 @@ class Conversions:
         self._steps: list[pl.Expr] = []
         self.doubts: list[Doubt] = []
         self.twice: dict[str, pl.Expr] = {}
-        self.lost: pl.Expr | None = None
+        self.lost: dict[str, pl.Expr] = {}
 
     def worked_out(self, frame: pl.DataFrame, **found: pl.Expr) -> pl.DataFrame:
         """Returns a table with the row numbers, the given expressions, and the results of all checks.
@@ -53,7 +52,7 @@ class Conversions:
             plan = plan.with_columns(step)
         doubts = (doubt.rows.alias(str(place)) for place, doubt in enumerate(self.doubts))
         twice = (rows.alias(f"twice {name}") for name, rows in self.twice.items())
-        lost = () if self.lost is None else (self.lost.fill_null(value=False).alias("lost"),)
+        lost = (rows.fill_null(value=False).alias(f"lost {why}") for why, rows in self.lost.items())
         return plan.select(
             ROW, *(expr.alias(name) for name, expr in found.items()), *doubts, *twice, *lost
         ).collect()

@@ -64,7 +64,9 @@ def _size(plan: Conversions, arguments: Arguments) -> Value:
     """Returns the bytes of `85G`, `2366M` or `90000Mn`, or null for an amount per CPU, such as `4Gc`."""
     text = _of_kind(arguments[0], Kind.TEXT, "size()")
     found = plan.read(text, arguments[0].term, sized, "is not a size such as 85G or 2366M")
-    return Value(Kind.NUMBER, pl.when(~text.expr.str.strip_chars().str.ends_with("c")).then(found))
+    of_cpu = plan.kept(text.expr.str.strip_chars().str.ends_with("c"))
+    plan.lost["an amount per CPU"] = of_cpu & (found > 0)
+    return Value(Kind.NUMBER, pl.when(~of_cpu).then(found))
 
 
 def _comma(plan: Conversions, arguments: Arguments) -> Value:

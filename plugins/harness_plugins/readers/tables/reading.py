@@ -106,24 +106,24 @@ def _cells(mapping: TableMapping, table: Columns, clock: Clock) -> list[Cell]:
 
 def _values(
     rows: Rows, frame: pl.DataFrame, cells: Sequence[Cell]
-) -> tuple[pl.DataFrame, dict[str, int], dict[str, int]]:
+) -> tuple[pl.DataFrame, dict[str, int], dict[tuple[str, str], int]]:
     """Returns all columns of the trace, and two numbers of rows for each column.
 
-    The first number is that of times in an hour that occurs twice, and the second that of lost amounts.
+    The first number is that of times in an hour that occurs twice, and the second that of amounts that are
+    lost for a reason.
 
     Each column has its own plan, so its intermediate results are freed when the column is complete.
     """
     columns, doubtful = [frame[ROW]], []
     twice: dict[str, int] = {}
-    lost: dict[str, int] = {}
+    lost: dict[tuple[str, str], int] = {}
     for cell in cells:
         found = cell.terms.worked_out(frame, value=cell.expr)
         columns.append(found["value"].alias(cell.name))
         if any(found[str(place)].any() for place in range(len(cell.terms.doubts))):
             doubtful.append(Made(cell.name, cell.source.text, cell.columns, cell.terms, found))
         twice |= {name: int(found[f"twice {name}"].sum()) for name in cell.terms.twice}
-        if cell.terms.lost is not None:
-            lost[cell.name] = int(found["lost"].sum())
+        lost |= {(cell.name, why): int(found[f"lost {why}"].sum()) for why in cell.terms.lost}
     raise_doubts(rows, doubtful)
     return pl.DataFrame(columns), twice, lost
 
@@ -147,11 +147,11 @@ def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     yield from (str(each) for each in mapping.about.get("conventions", ()))
 
 
-def _doubtful(trace: pl.DataFrame, lost: Mapping[str, int]) -> Iterator[str]:
+def _doubtful(trace: pl.DataFrame, lost: Mapping[tuple[str, str], int]) -> Iterator[str]:
     """Yields notes about amounts without a divisor, and about times that are probably not what they seem."""
-    for name, count in lost.items():
+    for (name, why), count in lost.items():
         if count:
-            yield f"{name}: {agreeing(count, 'row', 'have')} an amount but no divisor, so no amount is known"
+            yield f"{name}: {agreeing(count, 'row', 'have')} {why}, so no amount is known"
     yield from _of_1970(trace)
     submitted = trace["submit_time"]
     if submitted.dtype == pl.Duration and submitted.cast(pl.Int64).min() >= _FAR:  # type: ignore[operator]

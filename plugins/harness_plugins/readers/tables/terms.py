@@ -54,7 +54,7 @@ class Terms(Conversions):
         below = self.number(self.value(by), by)
         bottom = below.expr * 10**top.decimals
         bottom = pl.when(bottom > 0).then(bottom)
-        self.lost = (top.expr > 0) & bottom.is_null()
+        self.lost["an amount but no divisor"] = (top.expr > 0) & bottom.is_null()
         numerator = self.bounded(top.expr, scale * 10**below.decimals, term)
         whole = (numerator + bottom - 1) // bottom
         return self.fitting(whole, term)
