@@ -230,6 +230,23 @@ def test_jobs_without_a_start_or_an_end_are_left_out(
     assert "recorded_start: 1 row has a time before 1970-01-02" in capsys.readouterr().out
 
 
+def test_a_table_in_another_encoding_is_drafted_and_then_refused_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the names and the kinds of cells matter for a draft. A file that is no text has none."""
+    monkeypatch.chdir(tmp_path)
+    rows = b"job_id,submit_time,duration,queue\nj,2026-03-29T01:30:00Z,60,caf\xe9\n"
+    (tmp_path / "a.csv").write_bytes(rows)
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    (tmp_path / "m.yaml").write_text(capsys.readouterr().out)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 2
+    told = capsys.readouterr().err
+    assert "line 2: is not UTF-8 text: byte 0xe9" in told
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in told
+    (tmp_path / "a.csv").write_bytes(rows + b"\0")
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 2
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

@@ -21,6 +21,7 @@ _BLOCK = 1 << 24
 _LISTED = 1000
 _TABS = (".tsv", ".tab")
 _OTHERS = ("\t", ";", "|")
+_IN_UTF8 = "iconv -f WINDOWS-1252 -t UTF-8 IN > OUT converts text of Western European programs"
 
 
 def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
@@ -136,4 +137,4 @@ def _check_text(path: Path, data: bytes) -> None:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8 text: byte {data[error.start]:#04x}"
-        raise TraceError(str(path), [Fault(f"line {line:,}", what)]) from error
+        raise TraceError(str(path), [Fault(f"line {line:,}", what)], hint=_IN_UTF8) from error

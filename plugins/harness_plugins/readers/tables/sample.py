@@ -71,6 +71,9 @@ def _text(path: Path, data: bytes) -> Sample | None:
     head = data[:_BYTES]
     if len(head) < len(data):
         head = head[: head.rfind(b"\n") + 1] or head
+    if b"\0" in head:
+        return None
+    head = head.decode(errors="replace").encode()  # a conversion names the bytes that are not UTF-8
     first = head.lstrip().partition(b"\n")[0]
     delimiter = max(_DELIMITERS, key=lambda each: first.count(each.encode()))
     if not first.count(delimiter.encode()):
