@@ -247,6 +247,26 @@ def test_a_table_in_another_encoding_is_drafted_and_then_refused_with_a_remedy(
     assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 2
 
 
+def test_words_for_no_value_are_left_out_by_a_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As databases and pandas write them. A queue may have such a name."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["job_id,submit_time,start_time,end_time,duration,cpus,queue"]
+    rows += ["j,2026-03-29T01:30:00Z,2026-03-29T01:30:00Z,2026-03-29T01:31:00Z,60,4,None"]
+    rows += ["k,2026-03-29T01:30:00Z,None,None,NULL,4,q", "l,2026-03-29T01:30:00Z,,NaT,30,\\N,q"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert "time zone" not in printed
+    assert "duration: \"unless(duration, 'NULL')\"  # in seconds?" in printed
+    (tmp_path / "m.yaml").write_text(printed)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    found = pl.read_parquet("out.parquet").select("job_id", "duration", "request.cpu", "queue").rows()
+    assert found == [("j", timedelta(minutes=1), 4000, "None"), ("l", timedelta(seconds=30), None, "q")]
+    assert "1 without duration" in capsys.readouterr().out
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

@@ -53,6 +53,10 @@ _NO_LIMIT = 2**31 - 1
 _SECONDS = ((10**8, ""), (10**11, "unix"), (10**14, "unix-ms"), (10**17, "unix-us"), (10**30, "unix-ns"))
 """The upper bounds of numbers that are times, each with the unit of such numbers."""
 
+_MISSING = ("NULL", "null", "None", "NaN", "nan", "NaT", "NA", "N/A", "<NA>", "\\N", "Unknown", "-")
+"""Words that tables write if there is no number and no time."""
+
+_NAMES = ("job_id", "queue", "user")
 _OPEN = ("PENDING", "RUNNING")
 _SIZES = ("request.memory", "request.ephemeral-storage")
 _OFFSET = r"(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
@@ -146,7 +150,9 @@ def _holds(frame: pl.DataFrame, name: str) -> bool:
 
 
 def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
-    has = {wanted: _term(frame, name) for wanted, name in found.items()}
+    has = {
+        wanted: _called(name) if wanted in _NAMES else _term(frame, name) for wanted, name in found.items()
+    }
     if "job_id" in has:
         yield _Line("job_id", has["job_id"])
     else:
@@ -254,10 +260,17 @@ def _unfinished(frame: pl.DataFrame) -> Iterator[str]:
                 yield f"{_term(frame, name)} not in ({values.strip()})"
 
 
+def _called(name: str) -> str:
+    return name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
+
+
 def _term(frame: pl.DataFrame, name: str) -> str:
-    called = name if name.isidentifier() and not iskeyword(name) else f"col({name!r})"
+    called = _called(name)
     if frame[name].dtype == pl.Struct:
         return f"count({called})"
+    words = [word for word in _MISSING if frame[name].dtype == pl.String and (frame[name] == word).any()]
+    if words:
+        called = f"unless({called}, {', '.join(map(repr, words))})"
     reads = _reads_commas(frame[name])
     return f"{reads}({called})" if reads else called
 
@@ -276,7 +289,7 @@ def _instant(column: pl.Series, term: str) -> str:
 def _zone(column: pl.Series) -> str:
     known = column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
     if column.dtype == pl.String:
-        known = known or bool(column.str.contains(_OFFSET).all())
+        known = known or bool(_present(column).str.contains(_OFFSET).all())
     return "" if known else "in which time zone? set the key 'zone'"
 
 
@@ -301,6 +314,7 @@ def _numbers(column: pl.Series) -> pl.Series | None:
         return column.cast(pl.Float64)
     if column.dtype != pl.String:
         return None
+    column = _present(column)
     reads = _reads_commas(column)
     text = column.str.replace_all(",", "." if reads == "comma" else "", literal=True) if reads else column
     read = text.str.strip_chars().cast(pl.Float64, strict=False)
@@ -311,7 +325,13 @@ def _reads_commas(column: pl.Series) -> str:
     """Returns the function that reads text with numbers, if some of them have a comma; "" for other text."""
     if column.dtype != pl.String or not column.str.contains(_COMMA).any():
         return ""
-    return next((reads for reads, form in _READS.items() if column.str.contains(form).all()), "")
+    given = _present(column)
+    return next((reads for reads, form in _READS.items() if given.str.contains(form).all()), "")
+
+
+def _present(column: pl.Series) -> pl.Series:
+    """Returns a column of text without the words that mean that there is no value."""
+    return column.filter(~column.is_in(_MISSING))
 
 
 def _are_whole(column: pl.Series) -> bool:
