@@ -11,6 +11,7 @@ import click
 from harness.base.errors import OptionError
 from harness.base.units import since_1970
 from harness.cli.context import loaded_plugins
+from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.progress import Count
 from harness.cli.run_options import one_plugin, setting_options, workers_option
@@ -39,7 +40,7 @@ Examples:
     help="Also forecast with these changes to the cluster, in the format of harness replay --patch.",
 )  # fmt: skip
 @click.option(
-    "--history", type=click.Path(path_type=Path), metavar="TRACE",
+    "--history", **ONCE, type=click.Path(path_type=Path), metavar="TRACE",
     help="Past jobs, in any format that harness trace convert reads. [default: the jobs of PATH that have "
     "ended]",
 )  # fmt: skip
@@ -47,7 +48,7 @@ Examples:
     "--reader", metavar="NAME", help="Format of the history. [default: by its suffix or first bytes]"
 )
 @click.option(
-    "--submit", type=click.Path(path_type=Path), metavar="JOB.yaml",
+    "--submit", **ONCE, type=click.Path(path_type=Path), metavar="JOB.yaml",
     help="Forecast when this Job, Pod or Workload would start if submitted now, and which jobs it would "
     "displace.",
 )  # fmt: skip

@@ -10,6 +10,7 @@ import click
 
 from harness.base.errors import OptionError
 from harness.cli.context import loaded_plugins
+from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import one_plugin, setting_options
 from harness.cli.screen import printable_lines, tell, terminal_width
@@ -17,14 +18,6 @@ from harness.cli.worlds import tell_quota_is_capacity
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
 from harness.plugins import Plugins
-
-
-def _only(ctx: click.Context, param: click.Parameter, paths: Sequence[Path]) -> Path | None:
-    """Returns the only value of an option. click alone would ignore all values but the last."""
-    if len(paths) > 1:
-        said = f"{param.opts[0]} is given {len(paths)} times, but has one value; separate paths by commas"
-        raise click.UsageError(said, ctx)
-    return paths[0] if paths else None
 
 
 @click.command(
@@ -39,8 +32,7 @@ Examples:
 )
 @click.argument("jobs", nargs=-1, type=click.Path(path_type=Path), metavar="[JOB.yaml]...")
 @click.option(
-    "--cluster", "path", multiple=True, callback=_only, type=click.Path(path_type=Path),
-    metavar="PATH[,PATH...]",
+    "--cluster", "path", **ONCE, type=click.Path(path_type=Path), metavar="PATH[,PATH...]",
     help="Output of kubectl get for a live cluster, with its Workloads or Pods. With --trace: the cluster of "
     "the replay. [default with --trace: the .cluster.yaml beside TRACE]",
 )  # fmt: skip

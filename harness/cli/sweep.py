@@ -11,6 +11,7 @@ from harness.base.errors import CheckError, OptionError
 from harness.base.text import aligned, counted, printable, shortened
 from harness.base.units import SECOND, format_duration
 from harness.cli.context import loaded_plugins
+from harness.cli.input_options import ONCE
 from harness.cli.progress import SweepBar
 from harness.cli.run_options import workers_option
 from harness.cli.screen import error_width, tell, terminal_width
@@ -39,7 +40,7 @@ Examples:
     help="Scheduler plugin, if traces are given instead of a specification; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--cluster", metavar="PATH",
+    "--cluster", **ONCE, metavar="PATH",
     help="Manifests, if traces are given instead of a specification. [default: as for harness replay]",
 )  # fmt: skip
 @click.option(

@@ -16,6 +16,7 @@ from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
+from harness.cli.input_options import ONCE
 from harness.cli.output import parquet_target, spare, trace_output
 from harness.cli.screen import fold, tell, terminal_width
 from harness.cli.trace_fetch import fetch
@@ -53,7 +54,10 @@ Examples:
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--cluster", type=click.Path(path_type=Path), help="Also check whether the trace fits these manifests."
+    "--cluster",
+    **ONCE,
+    type=click.Path(path_type=Path),
+    help="Also check whether the trace fits these manifests.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, faults included.")
 @from_file
@@ -137,7 +141,9 @@ Examples:
   harness trace lint traces/philly.parquet --cluster traces/philly.cluster.yaml --scale-cluster 4"""
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--cluster", type=click.Path(path_type=Path), help="Manifests of the cluster for the replay.")
+@click.option(
+    "--cluster", **ONCE, type=click.Path(path_type=Path), help="Manifests of the cluster for the replay."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @from_file
 @calibrated(cluster=True)
@@ -188,7 +194,7 @@ Examples:
     "--target-load", required=True, metavar="LOAD", help="The desired load; 1.2 is 120 % of the capacity."
 )
 @click.option(
-    "--cluster", type=click.Path(path_type=Path), metavar="FILE",
+    "--cluster", **ONCE, type=click.Path(path_type=Path), metavar="FILE",
     help="Kubernetes manifests. [default: the .cluster.yaml beside FILE, else a cluster made from the trace]",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -232,7 +238,7 @@ Examples:
 )
 @trace_output
 @click.option(
-    "--map", "mapping", metavar="MAPPING.yaml|NAME|suggest",
+    "--map", "mapping", **ONCE, metavar="MAPPING.yaml|NAME|suggest",
     help="Read a job table (a file, a folder, or several files) by this mapping. --map suggest prints a "
     "mapping to start from.",
 )  # fmt: skip

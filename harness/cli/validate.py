@@ -12,6 +12,7 @@ from harness.base.errors import OptionError
 from harness.base.text import counted, printable
 from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, loaded_plugins
+from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.progress import ProgressBars
 from harness.cli.replays import How, carried_out
@@ -33,7 +34,7 @@ Examples:
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "--cluster", type=click.Path(path_type=Path), metavar="PATH",
+    "--cluster", **ONCE, type=click.Path(path_type=Path), metavar="PATH",
     help="Kubernetes manifests. [default: the .cluster.yaml beside TRACE, else a cluster made from the "
     "trace]",
 )  # fmt: skip

@@ -196,11 +196,28 @@ def test_wrong_usage_and_bad_input_are_2(call: list[str], harness: Callable, tra
     assert "Traceback" not in ended.err
 
 
-def test_an_option_with_several_paths_is_refused_if_it_is_given_twice(harness: Callable, trace: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "option"),
+    [
+        (["simulate"], "--cluster"),
+        (["sweep"], "--cluster"),
+        (["validate", "trace.parquet"], "--cluster"),
+        (["trace", "check", "trace.parquet"], "--cluster"),
+        (["trace", "lint", "trace.parquet"], "--cluster"),
+        (["trace", "calibrate", "trace.parquet", "--target-load", "1"], "--cluster"),
+        (["trace", "convert", "trace.parquet", "out.parquet"], "--map"),
+        (["forecast", "--cluster", "dump.yaml"], "--history"),
+        (["forecast", "--cluster", "dump.yaml"], "--submit"),
+    ],
+)
+def test_an_input_is_refused_if_its_option_is_given_twice(
+    call: list[str], option: str, harness: Callable, trace: str
+) -> None:
     """Of two dumps, the first would be ignored in silence. Of other options, the last value counts."""
-    ended = harness("simulate", "--cluster", "dump.yaml", "--cluster=nodes.yaml")
-    assert ended.code == 2
-    assert "--cluster is given 2 times, but has one value; separate paths by commas" in ended.err
+    ended = harness(*call, option, "one.yaml", f"{option}=two.yaml")
+    assert (ended.code, ended.out) == (2, "")
+    several = "; separate paths by commas" if option == "--cluster" else ""
+    assert f"{option} is given 2 times, but has one value{several}\n" in ended.err
     assert harness("replay", trace, "-p", "none", "--until", "1h", "--until", "2h").code == 0
 
 
