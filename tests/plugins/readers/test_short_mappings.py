@@ -315,6 +315,14 @@ def test_sizes_may_be_written_as_in_kubernetes(read_text: Callable, size: str, a
     assert (lost in trace.notes) == (amount is None)
 
 
+@pytest.mark.parametrize("columns", ["job_id=1, queue=2, submit_time=3, duration=4 - 3", "job_id=id"])
+def test_a_table_without_a_header_line_is_recognized(read_text: Callable, columns: str) -> None:
+    """Numbers are no columns unless header=no, so such a mapping names none; nor are names there."""
+    with pytest.raises(TraceError, match=r"names none of its columns|column id: is in no file") as caught:
+        read_text("v1,s1,0,60\nv2,s1,30,60\n", reader="csv", map=columns)
+    assert "--set header=no" in caught.value.hint
+
+
 def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> None:
     """Without it, and with a point beside the comma, they are refused: 1,500 may be a thousand and a half."""
     text = "job_id;submit_time;duration;queue;cpu\na;0;60;q;1,5\nb;0;60;q;2\n"

@@ -61,7 +61,7 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
     """Reads the rows of these files, in the given order.
 
     Raises:
-        TraceError: a file cannot be read, or a column is in no file.
+        TraceError: a file cannot be read, a column is in no file, or the mapping names no column.
     """
     frames: list[pl.DataFrame] = []
     names: list[str] = []
@@ -85,8 +85,12 @@ def read_rows(root: Path, paths: Sequence[Path], mapping: TableMapping, clock: C
     missing = [name for name in mapping.wanted if name not in known]
     if missing:
         faults = [Fault(f"column {name}", _missing(name, known)) for name in missing]
-        raise TraceError(str(root), faults, hint=ONE_COLUMN if len(known) == 1 and mapping.short else None)
+        one = len(known) == 1 and mapping.short
+        raise TraceError(str(root), faults, hint=ONE_COLUMN if one else mapping.remedy(known))
     wanted = mapping.of_table(known, root).wanted
+    if not wanted:
+        what = "the mapping names none of its columns"
+        raise TraceError(str(root), [Fault("", what)], hint=mapping.remedy(known))
     joined = _joined(root, frames, parts, wanted)
     called = {name: f"c{place}" for place, name in enumerate(wanted)}
     ours = pl.DataFrame([joined[name].alias(called[name]) for name in wanted])

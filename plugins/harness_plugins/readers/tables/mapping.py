@@ -128,10 +128,10 @@ class TableMapping:
         missing = [name for name in _REQUIRED if name not in columns]
         if missing:
             what = f"is not mapped, and the table has no such column; it has {', '.join(has):.200}"
-            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=self._remedy(has))
+            raise TraceError(str(root), [Fault(name, what) for name in missing], hint=self.remedy(has))
         return replace(self, columns=columns)
 
-    def _remedy(self, has: Sequence[str]) -> str:
+    def remedy(self, has: Sequence[str]) -> str:
         """Returns a hint for a table that lacks columns, which is often a wrong delimiter or no header."""
         numbers = self.header and any(map(is_number, has))
         return another_delimiter(has) or (NO_HEADER if numbers else HINT)
