@@ -88,6 +88,7 @@ FORMATS: tuple[ReaderSpec, ...] = (
         "answers of Prometheus to query or query_range, with metrics of kube-state-metrics",
         sniff.is_prometheus,
         options=options.PROMETHEUS_OPTIONS,
+        advise=late(f"{_HERE}.prometheus.others:advise"),
     ),
     _format(
         "slurm",

@@ -124,6 +124,7 @@ def test_what_samples_cannot_tell_is_said(opened: Callable[..., Trace], says: st
     """With how many pods it concerns."""
     notes = opened("scraped.json.gz").notes
     assert any(says in note for note in notes), "\n".join(notes)
+    assert not any(". 0 pods" in note for note in notes)
 
 
 # --- rules ------------------------------------------------------------------------------------------------
@@ -345,3 +346,28 @@ def test_what_is_no_answer_is_refused(
     """With its place."""
     (found,) = faults_of_text(text, reader="prometheus", name="a.json")
     assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            '{"results": {"A": {"status": 200, "frames": [{"schema": {"refId": "A"}, "data": {}}]}}}',
+            "Ask Grafana for /api/datasources/proxy/uid/UID/api/v1/query for METRIC[1h]",
+        ),
+        (
+            '{"metric":{"__name__":"kube_pod_created","pod":"a"},"values":[1],"timestamps":[2]}\n',
+            "an export of VictoriaMetrics. Ask its /api/v1/query for METRIC[1h]",
+        ),
+    ],
+)
+def test_the_same_samples_in_another_form_are_recognized(
+    tmp_path: Path, readers: Plugins, text: str, says: str
+) -> None:
+    """The hint says how to get Prometheus' own answer."""
+    path = tmp_path / "answer.json"
+    path.write_text(text)
+    with pytest.raises(TraceError, match="no reader accepts") as caught:
+        open_trace(path, readers)
+    assert caught.value.hint is not None
+    assert says in caught.value.hint

@@ -249,10 +249,13 @@ def _notes(
     if spans:
         within = sum(any(job.end == begin for begin, _ in spans) for job in guessed)
         longest = max(later - earlier for earlier, later in spans)
+        early = (
+            f". {agreeing(within, 'pod', 'were')} gone after a gap: they end too early, by at most the "
+            "length of this gap"
+        )
         yield (
             f"nothing was scraped for more than two intervals {times(len(spans))}, at most "
-            f"{longest / SECOND:g} s. {agreeing(within, 'pod', 'were')} gone after a gap: they end too "
-            "early, by at most the length of this gap"
+            f"{longest / SECOND:g} s{early if within else ''}"
         )
     if interval >= _COARSE:
         yield "samples this far apart miss pods: use query with METRIC[1h] once an hour, not query_range"
