@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,19 @@ def test_blocks_are_drawn_whole_for_each_tenant(recorded: Trace) -> None:
     assert set(sets["len"]) <= {2}
     assert "uid" not in frame.columns
     assert "end" not in frame["job_id"].str.split(".").list.first()
+
+
+def test_names_that_cannot_be_extended_become_numbers(recorded: Trace) -> None:
+    """A name has at most 1,000 bytes. Equal names stay equal, and the notes say so."""
+    usual = drawn(recorded, 3)
+    long = pl.lit("é" * 498) + pl.col("job_id").cast(pl.String)
+    longer = replace(recorded, frame=recorded.frame.with_columns(long.alias("job_id")))
+    frame = drawn(longer, 3)
+    assert frame["job_id"].str.contains(r"^[0-9]+\.[0-9]+$").all()
+    assert frame.drop("job_id").equals(usual.drop("job_id"))
+    assert frame["job_id"].rle_id().equals(usual["job_id"].rle_id())
+    assert any("named by numbers" in note for note in Bootstrap(longer, DAY).notes)
+    assert not any("named by numbers" in note for note in Bootstrap(recorded, DAY).notes)
 
 
 def test_equal_seeds_draw_equal_days_and_tenants_differ(recorded: Trace) -> None:

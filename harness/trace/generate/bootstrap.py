@@ -17,6 +17,7 @@ from harness.trace.generate.uniform import key_of, uniforms
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.schema import SOURCE_KEY
 from harness.trace.trace import Trace
+from harness.trace.validate import LONGEST_NAME
 
 WEEK = 7 * DAY
 
@@ -25,6 +26,7 @@ _MOST_BLOCKS = 100_000
 length.
 """
 
+_LONGEST = LONGEST_NAME - len(f".{_MOST_BLOCKS}")
 _BLOCK = "harness.block"
 _NOT_KEPT = ("uid", "recorded_start", "recorded_end")
 """The columns that are meaningful only for the recorded jobs."""
@@ -65,6 +67,11 @@ class Bootstrap:
         return int(self._since.max())  # type: ignore[arg-type]
 
     @property
+    def _too_long(self) -> bool:
+        """True if a name of the record would exceed the limit after the number of a block is appended."""
+        return bool((self.trace.frame["job_id"].cast(pl.String).str.len_bytes() > _LONGEST).any())
+
+    @property
     def blocks(self) -> int:
         """The number of complete blocks in the record."""
         return self._length // self.block
@@ -83,7 +90,12 @@ class Bootstrap:
             f"the last {format_duration(rest)} of the record are not used, because they are shorter than "
             "a block"
         )
-        return (f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}", *((left,) if rest else ()))
+        numbered = "jobs are named by numbers, because some names of the record are too long to be extended"
+        return (
+            f"{drawn}, from {self.blocks} blocks of {self.trace.path.name}",
+            *((left,) if rest else ()),
+            *((numbered,) if self._too_long else ()),
+        )
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -144,6 +156,8 @@ class Bootstrap:
         Submission times are relative to the start of the block.
         """
         frame = self.trace.frame.drop(_NOT_KEPT, strict=False)
+        if self._too_long:
+            frame = frame.with_columns(pl.col("job_id").cast(pl.String).rank("dense").cast(pl.String))
         frame = frame.with_columns(
             (self._since % self.block).cast(pl.Duration("us")).alias("submit_time"),
             (self._since // self.block).alias(_BLOCK),
