@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def _unknown(
     if of_readers:
         hint = (
             f"a reader has this option ({', '.join(of_readers)}): harness trace convert TRACE OUT.parquet "
-            f"--set {text}"
+            f"--set {shlex.quote(text)}"
         )
     else:
         hint = did_you_mean(name, known)

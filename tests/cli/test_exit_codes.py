@@ -221,6 +221,13 @@ def test_an_input_is_refused_if_its_option_is_given_twice(
     assert harness("replay", trace, "-p", "none", "--until", "1h", "--until", "2h").code == 0
 
 
+def test_an_option_of_a_reader_is_told_as_a_command_for_a_shell(harness: Callable, trace: str) -> None:
+    """A mapping contains spaces."""
+    ended = harness("replay", trace, "-p", "none", "--set", "map=job_id=id, queue=team")
+    assert ended.code == 2
+    assert "harness trace convert TRACE OUT.parquet --set 'map=job_id=id, queue=team'" in ended.err
+
+
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_debug_shows_where_an_error_came_from(place: int, harness: Callable, trace: str) -> None:
     """Wherever it stands; the message and the exit code stay."""
