@@ -267,6 +267,23 @@ def test_values_of_objects_inside_a_row_are_columns(made: Make) -> None:
     assert found.select("request.cpu", "request.ephemeral-storage").rows() == [(2000, 10**9), (None, None)]
 
 
+@pytest.mark.parametrize("form", ["columns", "index", "split", "table"])
+def test_forms_in_which_pandas_writes_json_are_tables(made: Make, form: str) -> None:
+    """`columns` is the default of `to_json`. An empty cell is null there."""
+    names = ["id", "submitted", "ran", "part", "n"]
+    rows = [["a", 10, 60, "x", 2], ["b", 20, 30, "y", None]]
+    objects = [dict(zip(names, row, strict=True)) for row in rows]
+    document: Any = {
+        "columns": {name: {"0": rows[0][at], "1": rows[1][at]} for at, name in enumerate(names)},
+        "index": {"0": objects[0], "1": objects[1]},
+        "split": {"columns": names, "index": [0, 1], "data": rows},
+        "table": {"schema": {"fields": [{"name": "id", "type": "string"}]}, "data": objects},
+    }[form]
+    keys = "records: data" if form == "table" else ""
+    found = made(json.dumps(document).encode(), "pods: n\n", keys=keys, name="t.json")
+    assert found.select("job_id", "queue", "pods").rows() == [("a", "x", 2), ("b", "y", None)]
+
+
 def test_nan_is_nothing_in_json_as_in_parquet(made: Make) -> None:
     """An infinite number is a fault."""
     row = '{"id": 1, "submitted": 1, "ran": 5, "part": "q", "m": %s}\n'

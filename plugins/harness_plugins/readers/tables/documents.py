@@ -42,8 +42,29 @@ def first_records(data: bytes, most: int) -> list[dict[str, Any]]:
     except ValueError:
         lines = (line for line in text.splitlines() if line.strip())
         document = [parse_json(line, nan_is_null=True) for line in islice(lines, most)]
-    several = document if isinstance(document, list) else [document]
+    several = _elements(document)
     return [each for each in several[:most] if isinstance(each, dict)]
+
+
+def _elements(document: Any) -> list[Any]:
+    """Returns the elements of a document. It may be an object as pandas writes tables.
+
+    Such an object has the rows by number (`index`), the cells of each column by number (`columns`), or lists
+    of names and of rows (`split`).
+    """
+    if not isinstance(document, dict):
+        return document if isinstance(document, list) else [document]
+    inner = list(document.values())
+    if inner and all(isinstance(each, dict) for each in inner):
+        if all(name.isdecimal() for name in document):
+            return inner
+        numbers = dict.fromkeys(number for column in inner for number in column)
+        if numbers and all(number.isdecimal() for number in numbers):
+            return [{name: column.get(number) for name, column in document.items()} for number in numbers]
+    names, rows = document.get("columns"), document.get("data")
+    if isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows):
+        return [dict(zip(map(str, names), row, strict=False)) for row in rows]
+    return [document]
 
 
 def inner_list(records: Sequence[dict[str, Any]]) -> str:
@@ -88,9 +109,7 @@ def _part(path: Path, records: Sequence[dict[str, Any]], pick: Pick) -> Part:
 def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
     """Yields the objects of a JSON document or of JSON lines, or the objects in the list `inside` of each."""
     try:
-        document = [parse_json(data.decode(), nan_is_null=True)]
-        if isinstance(document[0], list):
-            (document,) = document
+        document = _elements(parse_json(data.decode(), nan_is_null=True))
     except UnicodeDecodeError as error:
         raise TraceError(str(path), [Fault("", f"is not UTF-8 text: {error.reason}")]) from error
     except ValueError:
