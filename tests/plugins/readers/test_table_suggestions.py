@@ -267,6 +267,20 @@ def test_words_for_no_value_are_left_out_by_a_draft(
     assert "1 without duration" in capsys.readouterr().out
 
 
+def test_a_draft_asks_for_the_zone_of_dates_without_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The day in 2026-03-29 is no offset, unlike the end of 01:30:00-05."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(
+        "job_id,submit_time,start_time,duration,queue\nj,2026-03-29,2026-03-29 01:30:00.5-05,60,q\n"
+    )
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert "submit_time: submit_time  # in which time zone?" in printed
+    assert "recorded_start: start_time\n" in printed
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

@@ -59,7 +59,7 @@ _MISSING = ("NULL", "null", "None", "NaN", "nan", "NaT", "NA", "N/A", "<NA>", "\
 _NAMES = ("job_id", "queue", "user")
 _OPEN = ("PENDING", "RUNNING")
 _SIZES = ("request.memory", "request.ephemeral-storage")
-_OFFSET = r"(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
+_OFFSET = r"(Z|UTC|GMT|:[0-9.]+\s*[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 _COMMA = r"[0-9],[0-9]"
 _READS = {
     "thousands": r"^\s*([1-9][0-9]{0,2}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?\s*$",
