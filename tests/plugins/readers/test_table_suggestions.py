@@ -281,6 +281,48 @@ def test_a_draft_asks_for_the_zone_of_dates_without_a_time(
     assert "recorded_start: start_time\n" in printed
 
 
+@pytest.mark.parametrize(
+    ("head", "row", "columns"),
+    [
+        (
+            "Task Name,Request GPU,Request CPU,Request Host Memory,Submit Time",
+            "a,8,32,65536.0,1590000000",
+            {
+                "job_id": "col('Task Name')",
+                "request.cpu": "col('Request CPU')",
+                "request.memory": "col('Request Host Memory')",
+                "request.nvidia.com/gpu": "col('Request GPU')",
+            },
+        ),
+        (
+            "JOB_NAME,COBALT_JOBID,QUEUED_TIMESTAMP,QUEUE_NAME,NODES_USED,NODES_REQUESTED,maxcpu",
+            "x,477455,2021-01-01 00:00:00,default,128,130,99.5",
+            {"job_id": "COBALT_JOBID", "submit_time": "QUEUED_TIMESTAMP", "pods": "NODES_USED"},
+        ),
+        (
+            "pod,namespace,cpu_request,gpu_request,created_at,vc",
+            "p1,ns,2,1,2024-01-01T00:00:00Z,v",
+            {"job_id": "pod", "request.cpu": "cpu_request", "queue": "vc", "namespace": "namespace"},
+        ),
+    ],
+)
+def test_names_of_columns_in_published_tables_are_known(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    head: str,
+    row: str,
+    columns: dict[str, str],
+) -> None:
+    """Amounts may be requests; a pod's name is no number of pods, and a peak of usage is no request."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(f"{head}\n{row}\n")
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    found = yaml.safe_load(capsys.readouterr().out)["columns"]
+    assert found.items() >= columns.items()
+    assert "maxcpu" not in found.values()
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

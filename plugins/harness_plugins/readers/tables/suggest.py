@@ -17,8 +17,9 @@ from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import HINT, TOTAL
 from harness_plugins.readers.tables.sample import Sample, sample_of
 
-_TIME = r"(_?(time|at|date|ts))*"
-_SIZE = r"(_?(alloc|allocated|used|count|num|req|requested))*"
+_TIME = r"(_?(time|timestamp|at|date|ts))*"
+_SIZE = r"(_?(alloc|allocated|used|count|num|req|request|requested))*"
+_OF = r"((num|n|alloc|req|request|requested)_?)?"
 _UNITS = {
     "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "ms": "ms", "min": "m", "mins": "m",
     "minute": "m", "minutes": "m", "hour": "h", "hours": "h", "bytes": "B",
@@ -27,17 +28,23 @@ _UNITS = {
 """The units of the language, for the last word of a column's name."""
 _UNIT = f"(_({'|'.join(_UNITS)}))?"
 _LOOKS = {
-    "job_id": r"(primary_|id_|task_|allocation_)?(job|task|jid|allocation)(_?id)?(_?raw)?|id_job|id|jid|uuid",
+    "job_id": (
+        r"(primary_|id_|task_|allocation_|cobalt_)?(job|task|jid|allocation|pod|vm)(_?(id|name))?(_?raw)?|id_job|"
+        r"id|jid|uuid"
+    ),
     "submit_time": rf"(job_)?(time_)?(submi(t|ssion|tted)|adt|creat(ed?|ion)|arriv(al|ed)|queued){_TIME}",
     "started": rf"(time_)?(start(ed)?|begin|began|sdt){_TIME}",
     "ended": rf"(time_)?(end(ed)?|finish(ed)?|complet(ed|ion)|edt){_TIME}",
     "duration": rf"((job_)?run_?time|elapsed(_?(raw|time))?|duration|wall_?(clock|time)_used|ran){_UNIT}",
-    "queue": r"(partition|queue|account|project|qos|pool|group|team|tenant|platform)(_?(name|id))?",
+    "queue": (
+        r"(partition|queue|account|project|qos|pool|group|team|tenant|platform|organization|vc)"
+        r"(_?(name|id))?"
+    ),
     "user": r"(hashed_|id_)?(user|usr|owner)(_?(name|id|hash))?",
-    "pods": rf"(num_?|n_?)?(nodes?|hosts?|pods?){_SIZE}|nnum[ra]|number_of_nodes",
-    "cpu": rf"(num_?|n_?|alloc_?|req_?)?(cores?|(v_?)?cpus?|processors?|procs?|cnum[ra]t?){_SIZE}",
-    "memory": r"(alloc_?|req_?)?(mem|memory|ram)(_?(alloc|allocated|req|requested|[kmgt]i?b|bytes))*",
-    "gpu": rf"(num_?|n_?|alloc_?|req_?)?gpus?{_SIZE}",
+    "pods": rf"(num_?|n_?)?(nodes?|hosts?|pods?){_SIZE}|nnum[ra]|number_of_nodes|node_?ct",
+    "cpu": rf"{_OF}(cores?|(v_?)?cpus?|processors?|procs?|cnum[ra]t?){_SIZE}",
+    "memory": rf"{_OF}(host_?)?(mem|memory|ram){_SIZE}(_?([kmgt]i?b|bytes))*{_SIZE}",
+    "gpu": rf"{_OF}gpus?{_SIZE}",
     "requested_time": (
         rf"((time|wall_?(clock|time)?)_?(limit|req|requested)|limit|elpl|requested_time|walltime){_UNIT}"
     ),
@@ -126,7 +133,10 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
         several = [
             name
             for name in frame.columns
-            if name not in found.values() and re.fullmatch(pattern, _plain(name)) and _holds(frame, name)
+            if name not in found.values()
+            and re.fullmatch(pattern, _plain(name))
+            and _holds(frame, name)
+            and not (wanted == "pods" and _is_text(frame[name]))
         ]
         if several:
             found[wanted] = min(several, key=lambda name: _rank(frame, wanted, name))
@@ -137,7 +147,7 @@ def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]
     """Returns the rank of a matching column. The lowest is best: numbers, then text, then lists."""
     plain, dtype = _plain(name), frame[name].dtype
     kind = (0 if dtype.is_numeric() else 1 if dtype == pl.String else 2) if wanted in _NUMBERS else 0
-    return kind, "req" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
+    return kind, "req" in plain or "name" in plain, wanted == "queue" and not plain.startswith(_QUEUES)
 
 
 def _plain(name: str) -> str:
