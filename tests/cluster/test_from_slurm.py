@@ -198,6 +198,7 @@ def test_accounts_below_accounts_are_queues_in_cohorts(tmp_path: Path) -> None:
     [
         ({"nodes": "State=UP\n"}, "does not begin with NodeName="),
         ({"nodes": "NodeName=n1 State=IDLE\n"}, "does not state its CPUs"),
+        ({"nodes": "NodeName=n[01-10,12] CPUs=64\n"}, "scontrol show nodes, not slurm.conf"),
         ({"nodes": NODE + NODE}, "node n1 is given twice"),
         ({"nodes": NODE.replace("=1000 ", "=x ")}, "RealMemory: 'x' is not a whole number"),
         ({"qos": "Name|Value\na|1\n"}, "has no column Priority"),
@@ -214,7 +215,7 @@ def test_what_is_malformed_is_named(tmp_path: Path, texts: dict[str, str], fault
     """By file and line."""
     with pytest.raises(ClusterError, match=str(tmp_path)) as caught:
         converted(tmp_path, **texts)
-    assert fault in str(caught.value)
+    assert fault in f"{caught.value} {caught.value.hint}"
 
 
 FILES = {name: (DUMPS / name).read_text(encoding="utf-8") for name in ("nodes.txt", "qos.txt", "assoc.txt")}

@@ -39,7 +39,7 @@ def read_nodes(path: Path, notes: Warnings) -> list[tuple[dict[str, Any], dict[s
     names = Counter(manifest["metadata"]["name"] for manifest, _ in found)
     faults += [Fault("", f"node {name} is given twice") for name, count in names.items() if count > 1]
     if faults:
-        raise ClusterError(str(path), faults)
+        raise ClusterError(str(path), faults, hint=f"give a file with the output of {NODES}, not slurm.conf")
     return found
 
 
