@@ -636,6 +636,14 @@ def test_unknown_energy_of_the_document_is_no_fault(read_text: Read) -> None:
     assert (row["request.cpu"], row["request.nvidia.com/gpu"]) == (2000, 1)
 
 
+@pytest.mark.parametrize(("there", "count"), [("12", 1), ("02", 1), ("01", 0)])
+def test_components_without_a_row_are_noted(read_text: Read, there: str, count: int) -> None:
+    """A window or a filter may cut them off. The job has fewer pods then."""
+    rows = [{"JobIDRaw": str(83 + int(at)), "JobID": f"83+{at}"} for at in there]
+    notes = read_text(dump(*rows, {"JobIDRaw": "90"})).notes
+    assert sum("1 job lacks components of a heterogeneous job" in note for note in notes) == count
+
+
 def test_components_are_requeued_together(read_text: Read) -> None:
     """One job with two runs, of which each holds what both components hold."""
     again = {"Submit": "1020", "Eligible": "1141", "Start": "1150", "End": "1190"}

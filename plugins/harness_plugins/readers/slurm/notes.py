@@ -237,6 +237,8 @@ def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
             f"{agreeing(len(several), 'job', 'are')} heterogeneous: each component is a pod set, and the "
             "first component determines the queue and the QOS"
         )
+    partial = "lack components of a heterogeneous job, which have no row: their pods are missing"
+    yield from _many(jobs, _is_partial, partial)
     other = "have components in a different partition, account or QOS than the first component"
     yield from _many(several, lambda job: len({_place(chain) for chain in job.components}) > 1, other)
     never = "have components that never started and have no pods"
@@ -245,6 +247,11 @@ def _about_components(jobs: Sequence[Job]) -> Iterator[str]:
     yield from _many(
         several, lambda job: len({_span(chain) for chain in job.components if chain.runs}) > 1, times
     )
+
+
+def _is_partial(job: Job) -> bool:
+    offsets = [chain.identity.offset for chain in job.components]
+    return offsets != [None] and offsets != list(range(len(offsets)))
 
 
 def _place(chain: Chain) -> tuple[str, str, str]:
