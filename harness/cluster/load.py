@@ -186,6 +186,10 @@ def _said_of(kind: str, version: str, count: int) -> str:
     return f"{kind} ({version}): {count:,} {objects} {NOT_READ}" + (f": {instead}" if instead else "")
 
 
+_TABLE = ("NAME ", "NAMESPACE ")
+"""The beginnings of the tables that `kubectl get` prints by default."""
+
+
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     """Yields the objects of a document, which is either one object or a `kubectl get` list of objects.
 
@@ -193,7 +197,8 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     """
     content = document.content
     if not isinstance(content, Mapping):
-        faults.append(Fault(document.where, f"must be a Kubernetes object, not {shown(content)}"))
+        remedy = "; add -o yaml to kubectl get" if str(content).startswith(_TABLE) else ""
+        faults.append(Fault(document.where, f"must be a Kubernetes object, not {shown(content)}{remedy}"))
         return
     kind, items = content.get("kind"), content.get("items")
     if kind == "ConfigMap":

@@ -204,6 +204,10 @@ def test_number_that_python_cannot_write_is_a_fault() -> None:
         ("# nothing\n---\n", "holds no manifest"),
         ("- a", "document 1 (line 1): must be a Kubernetes object, not ['a']"),
         ("\n\nx", "document 1 (line 1): must be a Kubernetes object, not 'x'"),
+        (
+            "NAME A\nb",
+            "document 1 (line 1): must be a Kubernetes object, not 'NAME A b'; add -o yaml to kubectl get",
+        ),
         ("a: 1", "document 1 (line 1): must have 'kind' and 'apiVersion', both as text"),
         ("kind: Node\napiVersion: 1", "document 1 (line 1): must have 'kind' and 'apiVersion', both as text"),
         ("kind: List\napiVersion: v1\nitems: 3", "document 1 (line 1): items: must be a list, not 3"),

@@ -25,6 +25,7 @@ ACME_COLUMNS = ("job_id", "user", "node_num", "gpu_num", "cpu_num", "type", "sta
 
 _PARQUET = b"PAR1"
 _YAML_OBJECT = re.compile(rb"^(?:\xef\xbb\xbf)?apiVersion:[ \t]+[a-z]", re.MULTILINE)
+_TABLE = re.compile(rb"(?:NAMESPACE +)?NAME +.* AGE\b")
 
 
 _OPENDC_COLUMNS = {"id", "submission_time", "duration", "cpu_count", "mem_capacity"}
@@ -61,10 +62,13 @@ def is_canonical_csv(path: Path, head: bytes) -> bool:
 
 
 def is_kubernetes(path: Path, head: bytes) -> bool:
-    """Returns True if a file begins like a Kubernetes object or a list of objects, in JSON or YAML."""
+    """Returns True if a file begins like a Kubernetes object or a list of objects, in JSON or YAML.
+
+    A table of `kubectl get` counts too, because the reader's error says how to get objects.
+    """
     if beginning(head).startswith(b"{"):
         return b'"apiVersion"' in head
-    return _YAML_OBJECT.search(head) is not None
+    return _YAML_OBJECT.search(head) is not None or _TABLE.match(first_line(head)) is not None
 
 
 _SACCT = re.compile(rb"[A-Za-z]+")

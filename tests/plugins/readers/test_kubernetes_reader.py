@@ -523,3 +523,9 @@ def test_what_is_no_answer_of_a_cluster_is_refused(
 ) -> None:
     """With document and line."""
     assert message in faults_of_text(text, reader="kubernetes")
+
+
+def test_a_table_of_kubectl_is_recognized(faults_of_text: Callable) -> None:
+    """It lacks nearly everything, and -o yaml brings it."""
+    (found,) = faults_of_text("NAMESPACE   NAME   QUEUE   AGE\nd           a      q       3d\n")
+    assert found.endswith("; add -o yaml to kubectl get")
