@@ -323,6 +323,15 @@ def test_a_table_without_a_header_line_is_recognized(read_text: Callable, column
     assert "--set header=no" in caught.value.hint
 
 
+def test_a_percent_sign_is_part_of_its_unit(read_text: Callable) -> None:
+    """Only where the unit says so."""
+    text = "job_id,submit_time,duration,queue,cpu\na,0,60,q,50 %\nb,0,60,q,12.5%\nc,0,60,q,200\n"
+    frame = read_text(text, reader="csv", map="request.cpu=cpu:%").frame
+    assert frame["request.cpu"].to_list() == [500, 125, 2000]
+    with pytest.raises(TraceError, match="'50 %' is not a number"):
+        read_text(text, reader="csv", map="request.cpu=cpu")
+
+
 def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> None:
     """Without it, and with a point beside the comma, they are refused: 1,500 may be a thousand and a half."""
     text = "job_id;submit_time;duration;queue;cpu\na;0;60;q;1,5\nb;0;60;q;2\n"

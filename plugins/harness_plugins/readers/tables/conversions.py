@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import polars as pl
 
@@ -66,6 +67,8 @@ class Conversions:
     def number(self, value: Value, term: Term) -> Value:
         """Converts a value to a number. Text is parsed."""
         if value.kind is Kind.TEXT:
+            if self.unit == "%":
+                value = replace(value, expr=value.expr.str.strip_chars().str.strip_suffix("%"))
             return Value(Kind.NUMBER, self.read(value, term, text_number, "is not a number"), DECIMALS)
         if value.kind is Kind.NOTHING:
             return Value(Kind.NUMBER, value.expr.cast(WIDE))
