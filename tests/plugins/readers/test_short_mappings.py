@@ -332,6 +332,14 @@ def test_a_percent_sign_is_part_of_its_unit(read_text: Callable) -> None:
         read_text(text, reader="csv", map="request.cpu=cpu")
 
 
+@pytest.mark.parametrize(("unit", "noted"), [("unix-ms", True), ("unix", False)])
+def test_times_that_are_all_in_1970_are_doubted(read_text: Callable, unit: str, noted: bool) -> None:
+    """As seconds are that are read as milliseconds."""
+    text = "job_id,submit_time,duration,queue,request.cpu\na,1709287200,60,q,1\n"
+    notes = read_text(text, reader="csv", map=f"submit_time=submit_time:{unit}").notes
+    assert any("all jobs arrive before 1971" in note for note in notes) == noted
+
+
 def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> None:
     """Without it, and with a point beside the comma, they are refused: 1,500 may be a thousand and a half."""
     text = "job_id;submit_time;duration;queue;cpu\na;0;60;q;1,5\nb;0;60;q;2\n"

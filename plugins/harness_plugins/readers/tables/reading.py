@@ -164,7 +164,10 @@ def _doubtful(trace: pl.DataFrame, lost: Mapping[tuple[str, str], int]) -> Itera
 def _of_1970(trace: pl.DataFrame) -> Iterator[str]:
     """Yields notes about dates that are probably a 0 or -1, which many tables write if there is no time."""
     submitted = trace["submit_time"]
-    if submitted.dtype == pl.Duration or submitted.to_physical().max() < _YEAR:  # type: ignore[operator]
+    if submitted.dtype == pl.Duration:
+        return
+    if submitted.to_physical().max() < _YEAR:  # type: ignore[operator]
+        yield "submit_time: all jobs arrive before 1971. If they came later, check the unit, such as unix-ms"
         return
     for name in ("submit_time", "recorded_start", "recorded_end"):
         count = int((trace[name].to_physical() < DAY).sum()) if name in trace.columns else 0
