@@ -323,6 +323,37 @@ def test_names_of_columns_in_published_tables_are_known(
     assert "maxcpu" not in found.values()
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "form", "asked"),
+    [
+        ("31.03.2024 10:00", "31.03.2024 10:01", "%d.%m.%Y %H:%M", ""),
+        ("2024/03/31 10:00:00", "2024/03/31 10:01:00", "%Y/%m/%d %H:%M:%S", ""),
+        ("3/31/2024 10:00:00 PM", "3/31/2024 10:01:00 PM", "%m/%d/%Y %I:%M:%S %p", "month first?"),
+        ("31/03/2024 10:00", "31/03/2024 10:01", "%d/%m/%Y %H:%M", ""),
+        ("Sun Mar 31 10:00:00 2024", "Sun Mar 31 10:01:00 2024", "%a %b %d %H:%M:%S %Y", ""),
+    ],
+)
+def test_usual_forms_of_times_are_drafted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    first: str,
+    second: str,
+    form: str,
+    asked: str,
+) -> None:
+    """A form that fits by chance, because no day is above 12, is asked about."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["job_id,submit_time,start_time,end_time,queue", f"j,{first},{first},{second},q"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert f'submit_time: "submit_time : {form}"  # {asked}' in printed
+    (tmp_path / "m.yaml").write_text(printed)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    assert pl.read_parquet("out.parquet")["duration"].to_list() == [timedelta(minutes=1)]
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

@@ -13,6 +13,7 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.readers.schema import REQUEST, Kind, column_of
+from harness.readers.time_forms import read_form
 from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import HINT, TOTAL
 from harness_plugins.readers.tables.sample import Sample, sample_of
@@ -64,6 +65,14 @@ _MISSING = ("NULL", "null", "None", "NaN", "nan", "NaT", "NA", "N/A", "<NA>", "\
 """Words that tables write if there is no number and no time."""
 
 _NAMES = ("job_id", "queue", "user")
+_FORMS = tuple(
+    f"{day} {clock}"
+    for day in ("%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%a %b %d")
+    for clock in ("%H:%M:%S", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%H:%M:%S %Y")
+    if ("%Y" in day) != ("%Y" in clock)
+)
+"""Forms of times that are not ISO 8601. The first one that fits all values is used."""
+
 _OPEN = ("PENDING", "RUNNING")
 _SIZES = ("request.memory", "request.ephemeral-storage")
 _OFFSET = r"(Z|UTC|GMT|:[0-9.]+\s*[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
@@ -289,7 +298,8 @@ def _instant(column: pl.Series, term: str) -> str:
     """Returns a time with its unit, which depends on the largest value."""
     numbers = _numbers(column)
     if numbers is None:
-        return term
+        form = _form(column)
+        return f"{term} : {form}" if form else term
     most = float(numbers.abs().max() or 0)  # type: ignore[arg-type]
     unit = next(unit for bound, unit in _SECONDS if most < bound)
     unit = unit or ("s" if column.dtype == pl.String else "")
@@ -300,7 +310,19 @@ def _zone(column: pl.Series) -> str:
     known = column.dtype == pl.Datetime("us", "UTC") or _numbers(column) is not None
     if column.dtype == pl.String:
         known = known or bool(_present(column).str.contains(_OFFSET).all())
+        if _form(column).startswith("%m/"):
+            return "month first? else use %d/%m/%Y; in which time zone? set the key 'zone'"
     return "" if known else "in which time zone? set the key 'zone'"
+
+
+def _form(column: pl.Series) -> str:
+    """Returns the form of times in text, or "" for ISO 8601 and for text of no known form."""
+    given = _present(column).drop_nulls() if column.dtype == pl.String else column.clear()
+    if given.is_empty() or given.str.contains(r"^\s*[0-9]{4}-").all():
+        return ""
+    frame = given.str.strip_chars().to_frame("text")
+    read = {form: frame.select(read_form(form).value(pl.col("text"))).to_series() for form in _FORMS}
+    return next((form for form, times in read.items() if not times.null_count()), "")
 
 
 def _unit(name: str) -> str:
