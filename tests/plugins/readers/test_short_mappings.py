@@ -340,6 +340,15 @@ def test_times_that_are_all_in_1970_are_doubted(read_text: Callable, unit: str, 
     assert any("all jobs arrive before 1971" in note for note in notes) == noted
 
 
+def test_cores_may_be_written_as_in_kubernetes(read_text: Callable) -> None:
+    """An m is a thousandth."""
+    text = "job_id,submit_time,duration,queue,cpu\na,0,60,q,500m\nb,0,60,q,1.5\nc,0,60,q,2\nd,0,60,q,\n"
+    frame = read_text(text, reader="csv", map="request.cpu=cores(cpu)").frame
+    assert frame["request.cpu"].to_list() == [500, 1500, 2000, None]
+    with pytest.raises(TraceError, match="'2 mm' is not a number"):
+        read_text(text.replace("500m", "2 mm"), reader="csv", map="request.cpu=cores(cpu)")
+
+
 def test_numbers_with_a_decimal_comma_have_a_function(read_text: Callable) -> None:
     """Without it, and with a point beside the comma, they are refused: 1,500 may be a thousand and a half."""
     text = "job_id;submit_time;duration;queue;cpu\na;0;60;q;1,5\nb;0;60;q;2\n"

@@ -301,8 +301,8 @@ def test_a_draft_asks_for_the_zone_of_dates_without_a_time(
         ),
         (
             "pod,namespace,cpu_request,gpu_request,created_at,vc",
-            "p1,ns,2,1,2024-01-01T00:00:00Z,v",
-            {"job_id": "pod", "request.cpu": "cpu_request", "queue": "vc", "namespace": "namespace"},
+            "p1,ns,500m,1,2024-01-01T00:00:00Z,v",
+            {"job_id": "pod", "request.cpu": "cores(cpu_request)", "queue": "vc", "namespace": "namespace"},
         ),
     ],
 )

@@ -84,6 +84,13 @@ def _thousands(plan: Conversions, arguments: Arguments) -> Value:
     return plan.number(Value(Kind.TEXT, plain), arguments[0].term)
 
 
+def _cores(plan: Conversions, arguments: Arguments) -> Value:
+    """Returns the cores in text such as `500m` or `1.5`, as Kubernetes writes them."""
+    text = plan.kept(_of_kind(arguments[0], Kind.TEXT, "cores()").expr.str.strip_chars())
+    found = plan.number(Value(Kind.TEXT, text.str.strip_suffix("m")), arguments[0].term)
+    return replace(found, expr=found.expr // pl.when(text.str.ends_with("m")).then(1000).otherwise(1))
+
+
 def _span(plan: Conversions, arguments: Arguments) -> Value:
     """Returns the duration of text such as `P0DT0H30M0S`, `1-02:03:04` or `1 days 02:03:04`."""
     value, term = arguments[0]
@@ -140,7 +147,7 @@ def _row(plan: Conversions, arguments: Arguments) -> Value:
 Function: TypeAlias = Callable[[Conversions, Arguments], Value]
 
 FUNCTIONS: Mapping[str, Function] = {
-    "tres": _tres, "size": _size, "comma": _comma, "thousands": _thousands, "span": _span,
+    "tres": _tres, "size": _size, "comma": _comma, "thousands": _thousands, "cores": _cores, "span": _span,
     "unless": _unless, "below": _below, "first": _first, "most": _most, "count": _count, "row": _row,
 }  # fmt: skip
 """The functions, by their names in `syntax`."""

@@ -53,6 +53,7 @@ _LOOKS = {
 """The pattern of typical column names for each wanted column, which ignores case."""
 
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
+_READ_AS = {"cpu": "cores", "memory": "size"}
 _NUMBERS = ("pods", *_RESOURCES)
 _QUEUES = ("partition", "queue")
 _NO_LIMIT = 2**31 - 1
@@ -223,7 +224,7 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
     for wanted, name in _RESOURCES.items():
         if wanted in has:
             column = frame[found[wanted]]
-            source = f"size({has[wanted]})" if wanted == "memory" and _is_text(column) else has[wanted]
+            source = f"{_READ_AS[wanted]}({has[wanted]})" if _is_amount(wanted, column) else has[wanted]
             units = ""
             if wanted == "memory" and source == has[wanted]:
                 unit = _unit(found[wanted])
@@ -237,6 +238,13 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
         name.startswith((REQUEST, TOTAL)) for name in frame.columns
     ):
         yield _Line("request.cpu", "'1000'", "no column looks like an amount, so each pod requests a core")
+
+
+def _is_amount(wanted: str, column: pl.Series) -> bool:
+    """Returns True for text that a function reads: sizes of memory, or cores such as `500m`."""
+    if wanted == "cpu" and column.dtype == pl.String:
+        return _is_text(column) and bool(_present(column).str.contains(r"^\s*[0-9.]+m?\s*$").all())
+    return wanted in _READ_AS and _is_text(column)
 
 
 def _as_in_a_trace(frame: pl.DataFrame, used: set[str]) -> Iterator[_Line]:

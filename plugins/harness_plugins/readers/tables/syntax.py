@@ -23,6 +23,7 @@ FUNCTIONS = {
     "size": (1, 1),
     "comma": (1, 1),
     "thousands": (1, 1),
+    "cores": (1, 1),
     "span": (1, 1),
     "unless": (2, None),
     "below": (2, 2),
