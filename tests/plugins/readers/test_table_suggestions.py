@@ -354,6 +354,24 @@ def test_usual_forms_of_times_are_drafted(
     assert pl.read_parquet("out.parquet")["duration"].to_list() == [timedelta(minutes=1)]
 
 
+def test_amounts_of_slurm_are_drafted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are of the whole job. The granted ones count, with the number of nodes."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["id,submit,elapsed,partition,tres_req,tres_alloc"]
+    rows += ['7,2026-01-01T00:00:00Z,60,p,"cpu=1,node=1","cpu=4,mem=8G,node=2,gres/gpu:a100=2"', "8,,,p,,"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    printed = capsys.readouterr().out
+    assert "# unused columns: tres_req\n" in printed
+    (tmp_path / "m.yaml").write_text(printed)
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    found = pl.read_parquet("out.parquet")
+    columns = ("job_id", "pods", "request.cpu", "request.memory", "request.nvidia.com/gpu")
+    assert found.select(columns).rows() == [("7", 2, 2000, 2**32, 1)]
+
+
 def test_no_mapping_is_called_suggest() -> None:
     """The word asks for one."""
     assert "suggest" not in named_mappings()

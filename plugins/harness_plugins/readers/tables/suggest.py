@@ -53,6 +53,8 @@ _LOOKS = {
 """The pattern of typical column names for each wanted column, which ignores case."""
 
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
+_KEYS = {"pods": "node", "cpu": "cpu", "memory": "mem", "gpu": "gres/gpu"}
+_OF_TRES = {wanted: rf"(^|,){key}(:[^,=]+)?=[0-9]" for wanted, key in _KEYS.items()}
 _READ_AS = {"cpu": "cores", "memory": "size"}
 _NUMBERS = ("pods", *_RESOURCES)
 _QUEUES = ("partition", "queue")
@@ -150,6 +152,13 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
         ]
         if several:
             found[wanted] = min(several, key=lambda name: _rank(frame, wanted, name))
+    lists = [
+        name
+        for name in frame.columns
+        if frame[name].dtype == pl.String and frame[name].str.contains(_OF_TRES["cpu"]).any()
+    ]
+    if lists and not (_RESOURCES.keys() & found.keys() or _has_amounts(frame)):
+        found["tres"] = min(lists, key=lambda name: "alloc" not in _plain(name))
     return found
 
 
@@ -173,6 +182,9 @@ def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
     has = {
         wanted: _called(name) if wanted in _NAMES else _term(frame, name) for wanted, name in found.items()
     }
+    of_tres = dict(_tres(frame, found["tres"])) if "tres" in found else {}
+    if "pods" not in has and "pods" in of_tres:
+        has["pods"] = of_tres["pods"]
     if "job_id" in has:
         yield _Line("job_id", has["job_id"])
     else:
@@ -200,7 +212,17 @@ def _columns(frame: pl.DataFrame, found: dict[str, str]) -> Iterator[_Line]:
         yield _Line("user", has["user"])
     if "pods" in has:
         yield _Line("pods", has["pods"])
-    yield from _amounts(frame, found, has)
+    yield from (_Line(f"total.{_RESOURCES[each]}", of_tres[each]) for each in _RESOURCES if each in of_tres)
+    if not of_tres:
+        yield from _amounts(frame, found, has)
+
+
+def _tres(frame: pl.DataFrame, name: str) -> Iterator[tuple[str, str]]:
+    """Yields the amounts in a column of Slurm's TRES, such as `cpu=4,mem=8G,node=1`."""
+    for wanted, form in _OF_TRES.items():
+        if frame[name].str.contains(form).any():
+            amount = f"tres({_called(name)}, '{_KEYS[wanted]}')"
+            yield wanted, f"unless({amount}, 0)" if wanted == "pods" else amount
 
 
 def _durations(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) -> Iterator[_Line]:
@@ -234,10 +256,12 @@ def _amounts(frame: pl.DataFrame, found: dict[str, str], has: dict[str, str]) ->
                 )
             remark = "; ".join(filter(None, (whose.format(name), units)))
             yield _Line(f"{kind}.{name}", source, remark)
-    if not _RESOURCES.keys() & has.keys() and not any(
-        name.startswith((REQUEST, TOTAL)) for name in frame.columns
-    ):
+    if not _RESOURCES.keys() & has.keys() and not _has_amounts(frame):
         yield _Line("request.cpu", "'1000'", "no column looks like an amount, so each pod requests a core")
+
+
+def _has_amounts(frame: pl.DataFrame) -> bool:
+    return any(name.startswith((REQUEST, TOTAL)) for name in frame.columns)
 
 
 def _is_amount(wanted: str, column: pl.Series) -> bool:
