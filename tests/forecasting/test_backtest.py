@@ -14,7 +14,7 @@ from live_worlds import MONDAY, Manifest, manifests, queue
 
 import harness
 from harness.base.errors import InputError, OptionError, TraceError
-from harness.base.units import HOUR
+from harness.base.units import HOUR, SECOND
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.forecasting.from_files import Asked
@@ -96,6 +96,24 @@ def test_nothing_ends_a_job_that_runs_longer_than_it_asked(tmp_path: Path) -> No
     frame.write_parquet(path)
     held = Asked(tmp_path / "cluster.yaml", path, futures=3).judged(5, load(), workers=1)
     assert (held.covered, held.error) == (1.0, 0)
+
+
+def test_moments_before_the_first_end_are_left_out(tmp_path: Path) -> None:
+    """No run time was known then. Forecasts at later moments are made."""
+    path = record(tmp_path)
+    frame = pl.read_parquet(path)
+    begin = MONDAY - timedelta(days=60)
+    early = frame.head(2).with_columns(
+        job_id=pl.format("early-{}", pl.int_range(2)),
+        submit_time=pl.lit(begin),
+        duration=pl.lit(timedelta(days=30)),
+        recorded_start=pl.lit(begin) + pl.duration(days=30 * pl.int_range(2)),
+        recorded_end=pl.lit(begin) + pl.duration(days=30 + 30 * pl.int_range(2)),
+    )
+    pl.concat([early.cast(dict(frame.schema)), frame]).write_parquet(path)
+    asked = Asked(tmp_path / "cluster.yaml", path, futures=3)
+    assert asked.backtest(load()).world(round((begin + timedelta(days=15)).timestamp()) * SECOND) is None
+    assert asked.judged(5, load(), workers=1).starts
 
 
 def test_a_cluster_that_does_otherwise_shows(tmp_path: Path) -> None:

@@ -597,6 +597,17 @@ def test_a_history_whose_jobs_could_never_start_gives_run_times_alone() -> None:
     assert "no job of the history could ever start on this cluster" in found.past.lacks
 
 
+def test_a_history_of_which_nothing_has_ended_yet_leaves_the_limits(tmp_path: Path) -> None:
+    """Without a limit, the run time is unknown, and the reason is named."""
+    past = history(tmp_path, [("now", NOON - timedelta(hours=1), 5.0, 1)])
+    both = [("runs", 2.0), ("next", None)]
+    limited = cluster(queue("q", 4), *(workload(name, 4, since=since, limit=14400) for name, since in both))
+    found = harness.forecast(limited, history=past, futures=2, workers=1, now=_now())
+    assert quantiles(found) == (2.0, 2.0, 2.0)
+    with pytest.raises(InputError, match=r"no history.*none of its jobs had ended by now"):
+        harness.forecast(cluster(queue("q", 4), *THERE), history=past, futures=2, workers=1, now=_now())
+
+
 def test_why_there_is_no_history_is_said(tmp_path: Path) -> None:
     """Nothing has ended, or what has is malformed, which is named; as a note where a limit is enough."""
     limited = [workload("runs", 4, since=2, limit=6 * 3600), workload("next", 4, limit=3600)]

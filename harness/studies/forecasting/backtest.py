@@ -26,7 +26,7 @@ from harness.runs.executors import InParallel, results_of
 from harness.studies.forecasting.api_objects import WORK, objects_of
 from harness.studies.forecasting.baselines import Baselines
 from harness.studies.forecasting.futures import Settings, World
-from harness.studies.forecasting.inputs import world_of
+from harness.studies.forecasting.inputs import UnknownRunTimeError, world_of
 from harness.studies.forecasting.judged import Judged
 from harness.studies.forecasting.record import Record, There
 from harness.trace.generate.uniform import uniform
@@ -57,7 +57,8 @@ class Backtest:
         """Returns the input of a forecast at a moment, and the recorded starts of the waiting workloads.
 
         The input contains only facts that were known at the moment. The starts are listed by the index of the
-        workload among the present workloads. The result is None if no workload waited.
+        workload among the present workloads. The result is None if no workload waited, or if no job
+        with a usable run time had ended.
         """
         there = list(self.record.there(moment))
         starts = {name: start for each in there for name, start in each.starts.items()}
@@ -66,7 +67,10 @@ class Backtest:
         shown = [*self._without_work, *self._local_queues(there), *objects]
         cluster = remade(self.cluster, [Document("", each) for each in shown], self.cluster.source)
         now = now_of(cluster, self.settings.policy, moment, said)
-        world, never = world_of(cluster, now, self.history, self.settings)
+        try:
+            world, never = world_of(cluster, now, self.history, self.settings)
+        except UnknownRunTimeError:
+            return None
         waiting = [place for place, each in enumerate(now.present) if each.waits and place not in never]
         return (world, {place: starts[now.present[place].job.id] for place in waiting}) if waiting else None
 

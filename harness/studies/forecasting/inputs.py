@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from harness.base.errors import Fault, InputError, TraceError
+from harness.base.errors import InputError
 from harness.base.text import first_of
 from harness.cluster.changes.over_time import unrolled
 from harness.cluster.model import Cluster
@@ -18,6 +18,10 @@ from harness.runs.questions import foresight_in_dump
 from harness.studies.forecasting.futures import Settings, World
 
 _NAMED = 3
+
+
+class UnknownRunTimeError(InputError):
+    """No run time is known for some workloads, so no future can be simulated."""
 
 
 def world_of(
@@ -36,15 +40,12 @@ def world_of(
     `why` is the reason if there is no history. If `names` is empty, all waiting workloads are requested.
 
     Raises:
-        InputError: the run times of some present workloads are unknown.
+        UnknownRunTimeError: the run times of some present workloads are unknown.
         ClusterError: manifests are faulty at some time, or have dates although the present time is unknown.
-        TraceError: no job of the history had ended by now.
     """
     known = None if history is None else history.by(now.at if history.dated else None)
     if known is not None and not known.run_times.count:
-        raise TraceError(
-            "the history", [Fault("", "none of its jobs had ended by now, so no run time is known")]
-        )
+        why = "none of its jobs had ended by now"
     cluster = replace(unrolled(cluster, now.at), as_of=now.at)
     never: dict[int, Never] = {}
     possible = foresight_in_dump(settings.policy, cluster, settings.options)
@@ -75,7 +76,7 @@ def _draws(now: Now, run_times: RunTimes, why: str) -> list[Draws]:
         no_history = f"no history ({why})" if why else "no history"
         if run_times.count:  # Otherwise, a waiting job would draw from all of them.
             no_history = f"all {run_times.count:,} jobs of the history that had ended by now took no time"
-        raise InputError(
+        raise UnknownRunTimeError(
             f"the run time of {named} is unknown: there is no limit (maximumExecutionTimeSeconds), "
             f"and {no_history}",
             hint="--history TRACE provides past jobs, in any format that harness trace convert reads",

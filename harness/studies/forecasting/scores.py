@@ -89,7 +89,10 @@ def coverage(judged: Sequence[Judged], horizon: int, since: int | None = None) -
     """
     asked = [each for each in judged if since is None or each.moment >= since]
     if not asked:
-        raise InputError("no workload waited at any moment of the record, so there is nothing to judge")
+        raise InputError(
+            "no workload waited at any moment of the record at which a run time was known, so there is "
+            "nothing to judge"
+        )
     calibrated = _calibrated(judged, horizon)
     forecasts: dict[str, Callable[[Judged], Times | None]] = {
         CALIBRATED: calibrated,
