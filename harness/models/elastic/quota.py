@@ -31,7 +31,8 @@ class Quota:
     """
 
     __slots__ = (
-        "_core", "_limited", "_only_named", "firm", "leaving", "line", "max", "min", "name", "runtime", "used"
+        "_bounds", "_core", "_limited", "_only_named", "firm", "leaving", "line", "max", "min", "name",
+        "runtime", "used",
     )  # fmt: skip
 
     def __init__(self, manifest: ElasticQuota, *, only_named: bool = False) -> None:
@@ -49,6 +50,7 @@ class Quota:
         # Limits are checked a million times, so it saves time to skip unlimited resources here.
         self._limited = [(each, bound) for each, bound in self.max.items() if bound != UNLIMITED]
         self._core = [(each, bound) for each, bound in self._limited if each in core]
+        self._bounds: dict[tuple[str, ...], list[tuple[str, int]]] = {}  # by the names of resources
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
         self.firm: dict[str, int] = {}
@@ -58,9 +60,14 @@ class Quota:
 
     def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
         """Returns each limited resource that `over_max` checks, with its `max`, in the order of checks."""
-        most = self.max
-        named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
-        return self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
+        names = tuple(amounts)
+        found = self._bounds.get(names)
+        if found is None:
+            most = self.max
+            named = [(each, most[each]) for each in names if each not in CORE_RESOURCES and each in most]
+            found = self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
+            self._bounds[names] = found
+        return found
 
     def over_max(self, amounts: Amounts) -> str | None:
         """Returns a resource whose usage would exceed `max` if these quantities were added, or None.

@@ -309,17 +309,21 @@ class QuotaTree:
         """Yields what each limit would still allow, which is negative if the limit would be exceeded.
 
         The limits are in the order of checks, each with its quota and its resource. The quota is None for the
-        sum of all `min`. The tree must have no runtimes. See `excesses` for the arguments.
+        sum of all `min`. Limits of resources that nobody asks for are left out unless they are exceeded. The
+        tree must have no runtimes. See `excesses` for the arguments.
         """
         for quota in leaf.line:
             asked = sum_of(amounts, shared[quota]) if quota in shared else amounts
             used = quota.used
             for resource, bound in quota.bounds(asked):
-                yield quota, resource, bound - used.get(resource, 0) - asked.get(resource, 0)
+                left = bound - used.get(resource, 0) - asked.get(resource, 0)
+                if left < 0 or resource in asked:
+                    yield quota, resource, left
         guaranteed, used = self.guaranteed, self.used
         for resource in (*used, *[each for each in in_all if each not in used]):
             left = guaranteed.get(resource, 0) - used.get(resource, 0) - in_all.get(resource, 0)
-            yield None, resource, left
+            if left < 0 or resource in in_all:
+                yield None, resource, left
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """Returns a limit that these quantities exceed even without other usage, or None if there is none."""

@@ -120,13 +120,13 @@ class Nominated:
         if self._at != self._cache.version:
             self._at = self._cache.version
             self._taken.clear()
-        taken = self._taken.get((quota, priority))
+        taken = self._taken.get((quota, priority)) if self._cache.expecting else _NOTHING_TAKEN
         if taken is None:
             taken = self._taken[quota, priority] = self._sum(frozenset(), quota, priority)
         return taken
 
     def _sum(self, apart: Collection[PodInfo], quota: Quota, at_least: int) -> Taken:
-        if not (self._cache.expecting and self._usage.tree.counts_nominated):
+        if not self._usage.tree.counts_nominated:
             return _NOTHING_TAKEN
         pods = [pod for node in self._cache.expecting for pod in node.nominated if pod not in apart]
         in_quota: dict[str, int] = {}
