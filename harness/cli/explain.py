@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
-from harness.base.errors import RunError
+from harness.cli.given_runs import given_runs
 from harness.cli.screen import fold
 
 
@@ -41,36 +39,12 @@ def explain(
     from harness.analysis.explanation.explain import explain as answer_to
     from harness.runs.run import Run
 
-    run, job = _one_run(words)
+    (run,), job = given_runs("explain", words, 1, others=1)
     opened = Run.open(run)
-    answer = answer_to(opened, job, queue=queue, at=at)
+    answer = answer_to(opened, next(iter(job), None), queue=queue, at=at)
     if as_json:
         click.echo(json.dumps(answer.to_json(), default=str))
         return
     if opened.is_record:
         click.echo(fold("this run is a record of what happened, not a simulation, so it has no reasons\n"))
     click.echo(fold(answer.text(everything=everything)))
-
-
-def _one_run(words: Sequence[str]) -> tuple[Path, str | None]:
-    """Returns the run and the job of the arguments. A shell may expand a pattern to several arguments."""
-    runs = [Path(word) for word in words if (Path(word) / "run.json").is_file()]
-    rest = [word for word in words if Path(word) not in runs]
-    if not runs:
-        runs, rest = [Path(words[0])], list(words[1:])
-    if len(rest) > 1:
-        raise click.UsageError(f"Got unexpected extra argument ({rest[1]})")
-    if len(runs) > 1:
-        runs.sort(key=lambda run: (run / "run.json").stat().st_mtime, reverse=True)
-        lines = [f"  {run}: {_command(run)}" for run in runs]
-        raise RunError(
-            "\n".join([f"explain accepts one run, but these are {len(runs):,}, the latest first:", *lines]),
-            hint=f"name one of them: {' '.join(['harness explain', str(runs[0]), *rest])}",
-        )
-    return runs[0], next(iter(rest), None)
-
-
-def _command(run: Path) -> str:
-    from harness.runs.folder import read_info
-
-    return str(read_info(run)["provenance"].get("command") or "made in Python")

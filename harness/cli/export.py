@@ -12,6 +12,7 @@ import click
 from harness.base.errors import OptionError
 from harness.base.text import printable
 from harness.base.units import parse_duration
+from harness.cli.given_runs import given_runs
 from harness.cli.output import ANOTHER, STDOUT, writing
 from harness.cli.screen import binary_stdout, tell
 
@@ -32,7 +33,7 @@ Examples:
   harness export results/philly/none-* --format perfetto --from 1d --to 2d -o day.pftrace.gz
   harness export results/philly/none-* --format openmetrics --step 1h -o philly.om"""
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1, required=True, metavar="RUN")
 @click.option(
     "--format", "form", type=click.Choice(["perfetto", "openmetrics"]), required=True,
     help="'perfetto' is a trace for ui.perfetto.dev; 'openmetrics' is series for Prometheus and Grafana.",
@@ -53,7 +54,12 @@ Examples:
     help=f"Interval between samples of openmetrics. [default: {_STEP}]",
 )  # fmt: skip
 def export(
-    run: Path, form: str, output: Path | None, since: str | None, until: str | None, step: str | None
+    words: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    since: str | None,
+    until: str | None,
+    step: str | None,
 ) -> None:
     """Write a finished run for another tool.
 
@@ -66,6 +72,7 @@ def export(
 
     if step is not None and form != "openmetrics":
         raise OptionError("only openmetrics is sampled", hint="leave out --step")
+    (run,), _ = given_runs("export", words, 1)
     finished = Run.open(run)
     window = part_of(finished, since, until)
     every = parse_duration(step or _STEP)

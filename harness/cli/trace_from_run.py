@@ -8,6 +8,7 @@ import click
 
 from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
+from harness.cli.given_runs import given_runs
 from harness.cli.output import parquet_target, spare, trace_output
 
 
@@ -18,17 +19,14 @@ Examples:
   harness trace from-run results/philly/none-* recorded.parquet
   harness trace from-run results/philly/none-* recorded.parquet --trace traces/philly.parquet""",
 )
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("target", metavar="[OUT.parquet]", required=False, type=click.Path(path_type=Path))
+@click.argument("words", nargs=-1, required=True, metavar="RUN [OUT.parquet]")
 @trace_output
 @click.option(
     "--trace", "file", type=click.Path(path_type=Path), metavar="FILE",
     help="The trace that was replayed, if it has moved since the run.",
 )  # fmt: skip
 @click.pass_context
-def from_run(
-    ctx: click.Context, run: Path, target: Path | None, output: Path | None, file: Path | None
-) -> None:
+def from_run(ctx: click.Context, words: tuple[str, ...], output: Path | None, file: Path | None) -> None:
     """Write the trace of a run, with its starts, ends and evictions as recorded events.
 
     The plugin `recorded` replays these events, and `harness validate` compares another plugin or cluster with
@@ -38,7 +36,8 @@ def from_run(
     from harness.runs.run import Run
     from harness.trace.write import write_trace
 
-    target = parquet_target(target, output)
+    (run,), target_word = given_runs("trace from-run", words, 1, others=1)
+    target = parquet_target(next(map(Path, target_word), None), output)
     found = Run.open(run)
     trace = outcome_of(found, loaded_plugins(ctx), file)
     spare(trace.path, target)
