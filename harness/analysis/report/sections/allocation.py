@@ -39,8 +39,8 @@ def blocks(material: Material) -> Iterator[Block]:
     others = [resource for resource in material.runs[0].resources if resource != material.resource]
     if others:
         yield Text(
-            f"These charts show {material.resource}, the resource that the baseline uses most. The table of "
-            f"all figures also covers {', '.join(others)}."
+            f"These charts show {material.resource}, the resource that the baseline uses most. Other "
+            f"resources are in the table of all figures: {', '.join(others)}."
         )
     lines = ["the dashed line is the whole capacity"] if any(material.capacities) else []
     courses = zip(material.nominal_steps(material.lanes), material.capacity_steps, strict=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from altair.typing import ChartType
 
 
+_BANDS = "Lines are means over three pixels, and bands show the lowest and highest number in these pixels."
 _PERCENTS = {50: "half of the jobs start within", 95: "95 of 100 start within"}
 
 
@@ -29,8 +30,7 @@ def blocks(material: Material) -> Iterator[Block]:
         words=_depth_words(material),
         draw=lambda width: _depth(material, width),
         keys=material.run_keys,
-        note="Lines are means over three pixels, and bands show the lowest and highest number in these "
-        "pixels.",
+        note=_BANDS,
     )
     if several:
         yield Figure(
@@ -43,6 +43,7 @@ def blocks(material: Material) -> Iterator[Block]:
                 title="waiting jobs",
             ),
             keys=material.run_keys,
+            note=_BANDS,
         )
     found = waits(material)
     yield Figure(
