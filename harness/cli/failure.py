@@ -25,6 +25,7 @@ DEFECT = 70
 """The exit code for a defect in `harness` itself, which is EX_SOFTWARE of BSD."""
 
 _SIGNALLED = 128
+_DEBUG = "--debug shows where"
 """After a signal, the exit code is this number plus the signal's number, for example 130 after ctrl-C."""
 
 
@@ -86,7 +87,11 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt | click.Abort):
         if sys.stderr.isatty():
             click.echo(err=True)  # End the line in which the terminal shows ^C.
-        complain("interrupted; no file is incomplete")
+        if debug:
+            _say("".join(traceback.format_exception(error)).rstrip("\n"))
+        # A replay notes its policy and time, which help to find an endless loop of the policy.
+        notes = getattr(error, "__notes__", [])
+        complain("interrupted; no file is incomplete", "; ".join([*notes, _DEBUG]) if notes else None)
         return _SIGNALLED + (error.number if isinstance(error, Ended) else signal.SIGINT)
     if debug:
         _say("".join(traceback.format_exception(error)).rstrip("\n"))
@@ -107,10 +112,7 @@ def ended(error: BaseException, *, debug: bool) -> int:
     if isinstance(error, MemoryError) or is_shortage(error):
         complain("there is not enough memory", "no file is incomplete; run fewer replays at the same time")
         return USAGE
-    complain(
-        f"unexpected {_in_a_line(error)}",
-        "this is a bug in harness" + ("" if debug else "; --debug shows where"),
-    )
+    complain(f"unexpected {_in_a_line(error)}", "this is a bug in harness" + ("" if debug else f"; {_DEBUG}"))
     return DEFECT
 
 

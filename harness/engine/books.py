@@ -257,4 +257,4 @@ def _quotas(spec: Any) -> dict[tuple[str, str], tuple[int, int]]:
 
 def _short(resource: str, place: str, wanted: int, free: int) -> str:
     has, asked = format_amount(resource, free), format_amount(resource, wanted)
-    return f"{place} has {has} of {resource} free, not {asked}"
+    return f"{place} has {has} {resource} free, but the decision needs {asked}"

@@ -188,7 +188,7 @@ class Referee:
         job, node, lifecycle = bind.job, bind.node, self._lifecycle
         life, books = self._alive(job), lifecycle.books
         if not bind.pods:
-            self.refuse(job, "the decision Bind names no pod")
+            self.refuse(job, f"the decision Bind names no pod, because its pods are {bind.pods!r}")
         if life.terminating:
             self.refuse(job, "the job was evicted, but still holds its resources")
         if life.admitted and life.startable > lifecycle.now:

@@ -45,7 +45,8 @@ class Texts:
         try:
             text = _JSON.encode(value)
         except (TypeError, ValueError, RecursionError) as error:
-            raise UnwritableError(fact.job, f"the detail cannot be written as JSON: {error}") from error
+            why = "a number is NaN or infinite" if "Out of range" in str(error) else str(error)
+            raise UnwritableError(fact.job, f"the detail cannot be written as JSON: {why}") from error
         self._details[id(value)] = (value, text)
         return text
 

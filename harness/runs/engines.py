@@ -41,7 +41,8 @@ def made(plan: Plan, view: View) -> Policy:
         InputError: the policy can't replay the cluster of the plan.
         PolicyError: the policy failed.
     """
-    with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError):
+    hint = "harness makes a policy with the cluster, the view and the options; --debug shows where"
+    with blamed_on(f"policy {plan.label} cannot be made", kind=PolicyError, hint=hint):
         policy = plan.policy.factory(plan.cluster, view, plan.options)
         return policy if plan.observe is None else plan.observe(policy)
 

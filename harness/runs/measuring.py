@@ -82,6 +82,8 @@ def _lent(run: Run) -> Run:
 def _checked(rows: Iterable[Measurement], known: set[str]) -> Iterator[Measurement]:
     """Yields rows after checking that they are valid for the table. New valid scopes are added to `known`."""
     for row in rows:
+        if not isinstance(row, Measurement):
+            raise TypeError(f"{row!r} is not a Measurement")
         for text in (row.metric, row.unit, row.better, row.scope, row.resource):
             if not isinstance(text, str):
                 raise TypeError(f"{row} has a value that is not a string")

@@ -19,10 +19,11 @@ FAILING = """
         def __init__(self, cluster, view, options):
             if options["when"] == "made":
                 raise RuntimeError("no licence")
+            self.error = KeyboardInterrupt() if options["when"] == "interrupted" else KeyError("lost")
         def submit(self, job, pods, now): pass
         def release(self, job, pods, now, why): pass
         def cycle(self, now):
-            raise KeyError("lost")
+            raise self.error
             yield
 
     def metric(run, window):
@@ -30,7 +31,7 @@ FAILING = """
 
     @harness.hookimpl
     def harness_register_policies(register):
-        when = harness.Option("when", "cycle", "when it fails", choices=("made", "cycle"))
+        when = harness.Option("when", "cycle", "when it fails", choices=("made", "cycle", "interrupted"))
         count = harness.Option("count", 1, "a number", type=int)
         share = harness.Option("share", 1.0, "a share", type=float)
         register(harness.PolicySpec("raises", Raises, help="fails", options=(when, count, share)))
@@ -266,6 +267,18 @@ def test_a_policy_that_fails_is_named(
     assert not list(Path().rglob("run.json"))
 
 
+def test_an_interrupt_names_the_policy_and_the_time(harness: Callable, trace: str, install: Callable) -> None:
+    """If a policy decides forever, the traceback shows the loop."""
+    install("failing", FAILING)
+    call = ("replay", trace, "-q", "-p", "raises", "--set", "when=interrupted")
+    plain, shown = harness(*call), harness(*call, "--debug")
+    said = "policy raises was at 0 microseconds (0s after the origin); --debug shows where"
+    assert (plain.code, plain.err) == (130, f"Error: interrupted; no file is incomplete\nHint: {said}\n")
+    assert shown.err.startswith("Traceback")
+    assert shown.err.endswith(plain.err)
+    assert "raise self.error" in shown.err
+
+
 @pytest.mark.parametrize(
     ("plugin", "message"),
     [
@@ -280,7 +293,8 @@ def test_a_plugin_that_calls_exit_has_failed(
     install("exiting", EXITING)
     ended = harness("replay", trace, "-q", "-p", plugin)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"Error: {message}\nHint: --debug shows where\n"
+    assert ended.err.startswith(f"Error: {message}\nHint: ")
+    assert ended.err.endswith("--debug shows where\n")
 
 
 @pytest.mark.parametrize(

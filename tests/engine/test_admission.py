@@ -71,7 +71,9 @@ def test_more_than_the_capacity_without_those_who_are_leaving_is_refused() -> No
         0: [("admit", "victim"), ("admit", "stays")],
         5: [("preempt", "victim", None), ("admit", "next"), ("admit", "after")],
     }
-    with pytest.raises(DecisionError, match=r"job after .*: the cluster has 1m of cpu free, not 2m"):
+    with pytest.raises(
+        DecisionError, match=r"job after .*: the cluster has 1m cpu free, but the decision needs 2m"
+    ):
         replayed(scripted(steps), jobs, POOL)
 
 

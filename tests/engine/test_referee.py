@@ -73,7 +73,7 @@ def told(decide: Any) -> type[Greedy]:
     ("cluster", "decide", "rule"),
     [
         (POOL, lambda j: [Admit(j["small"]), Admit(j["small"])], "already admitted or running"),
-        (POOL, lambda j: [Admit(j["large"])], "has 4m of cpu free, not 5m"),
+        (POOL, lambda j: [Admit(j["large"])], "the cluster has 4m cpu free, but the decision needs 5m"),
         (POOL, lambda j: [Bind(j["small"], range(1), "n1")], "there is no node 'n1'"),
         (POOL, lambda j: [Preempt(j["small"], None, "why")], "holds nothing that could be preempted"),
         (POOL, lambda j: [Admit(j["gang"]), Preempt(j["gang"], None, "why", range(1))], "as a whole"),
@@ -144,9 +144,21 @@ def told(decide: Any) -> type[Greedy]:
         ),
         (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x' and None"),  # type: ignore[arg-type]
         (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
-        (NODES, lambda j: [Bind(j["small"], range(0), "n1")], "the decision Bind names no pod"),
-        (NODES, lambda j: [Bind(j["gang"], range(3), "n2")], "pod gang-1: node n2 has 0 of pods free, not 1"),
-        (NODES, lambda j: [Bind(j["large"], range(1), "n1")], "node n1 has 4m of cpu free, not 5m"),
+        (
+            NODES,
+            lambda j: [Bind(j["small"], range(0), "n1")],
+            "Bind names no pod, because its pods are range(0, 0)",
+        ),
+        (
+            NODES,
+            lambda j: [Bind(j["gang"], range(3), "n2")],
+            "pod gang-1: node n2 has 0 pods free, but the decision needs 1",
+        ),
+        (
+            NODES,
+            lambda j: [Bind(j["large"], range(1), "n1")],
+            "node n1 has 4m cpu free, but the decision needs 5m",
+        ),
         (NODES, lambda j: [Bind(j["small"], range(1), "n1")] * 2, "pod small is not waiting"),
         (NODES, lambda j: [Nominate(j["small"], 0, "n9")], "there is no node 'n9'"),
         (NODES, lambda j: [Nominate(j["small"], 7, "n1")], "pod 7 is not one of the 1 pods"),
@@ -180,7 +192,7 @@ def test_a_wrong_decision_is_refused(cluster: Any, decide: Any, rule: str) -> No
         (lambda job: [Refuse(job, "x", {"a": {1}})], "cannot be written as JSON: {1} is of type set"),
         (
             lambda job: [Refuse(job, "x", {"a": math.nan})],
-            "the detail cannot be written as JSON: Out of range",
+            "the detail cannot be written as JSON: a number is NaN or infinite",
         ),
         (lambda job: [Refuse(job, "x", {"a": 1, 2: 3})], "the detail cannot be written as JSON: '<'"),
         (lambda job: [Refuse(job, "x", CIRCLE)], "the detail cannot be written as JSON: maximum recursion"),
@@ -304,6 +316,55 @@ def test_a_cycle_without_a_yield_is_named() -> None:
     )
 
 
+@pytest.mark.parametrize("method", ["submit", "release", "cycle"])
+def test_a_method_with_other_parameters_is_answered_with_the_right_ones(method: str) -> None:
+    """Python says only how many arguments were given. A wrong call inside the policy needs another hint."""
+    short = type("Short", (Greedy,), {method: lambda self: ()})
+    inside = type("Inside", (Greedy,), {method: lambda self, *given: (lambda: ())(1)})  # type: ignore[call-arg]
+    for policy, begins in (
+        (short, "a policy has submit(job, pods, now), release("),
+        (inside, "--debug shows"),
+    ):
+        with pytest.raises(PolicyError, match=r"failed at .*positional argument") as raised:
+            replayed(policy, Script().job("a", cpu=1), POOL)
+        assert (raised.value.hint or "").startswith(begins)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda view, job: Bind(job, 1, "n1"),  # type: ignore[arg-type]
+        lambda view, job: view.free_on("n9"),
+        lambda view, job: view.fits("small"),
+    ],
+)
+def test_a_wrong_value_is_not_taken_for_a_cycle_without_decisions(wrong: Any) -> None:
+    """A number of pods is no range, there is no such node, and a name is no job."""
+
+    class Wrong(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            yield wrong(self.view, self.waiting[0])
+
+    with pytest.raises(PolicyError, match="policy Wrong failed at 0 microseconds") as raised:
+        replayed(Wrong, Script().job("small", cpu=1), NODES)
+    assert (
+        raised.value.hint == "a decision, or an argument for the view, has a wrong value; --debug shows where"
+    )
+
+
+def test_a_view_is_read_only() -> None:
+    """As jobs and the cluster are."""
+
+    class Changing(Greedy):
+        def cycle(self, now: int) -> Iterator[Decision]:
+            self.view.free_on("n1")["cpu"] = 1  # type: ignore[index]
+            yield from ()
+
+    with pytest.raises(PolicyError, match="policy Changing failed at 0 microseconds") as raised:
+        replayed(Changing, Script().job("small", cpu=1), NODES)
+    assert "keep your own data elsewhere" in (raised.value.hint or "")
+
+
 def test_a_loop_of_the_policy_over_none_is_its_own() -> None:
     """The hint on `cycle` would mislead, because the error is elsewhere."""
 
@@ -337,6 +398,13 @@ def test_a_policy_that_ends_the_program_has_failed(error: BaseException) -> None
     """Whatever it raises is its own error; nothing that it calls ends a replay without a word."""
     with pytest.raises(PolicyError, match=f"policy Raises failed at 0 .*: {type(error).__name__}: "):
         replayed(raising(error), Script().job("a", cpu=1), POOL)
+
+
+def test_an_interrupt_notes_where_the_replay_was() -> None:
+    """A policy that decides forever is found that way."""
+    with pytest.raises(KeyboardInterrupt) as raised:
+        replayed(raising(KeyboardInterrupt()), Script().job("a", cpu=1), POOL)
+    assert raised.value.__notes__ == ["policy Raises was at 0 microseconds (0s after the origin)"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit(), MemoryError(), PanicException()])
