@@ -63,6 +63,15 @@ def test_a_misspelt_hook_is_refused() -> None:
     assert "harness_register_polices" in info.error
 
 
+def test_a_hook_without_its_decorator_is_refused() -> None:
+    """The plugin would load, and bring nothing without a word. Functions with other names are its own."""
+    bare = types.SimpleNamespace(harness_register_policies=lambda register: None)
+    loaded = plugins.load(extra={"bare": bare, "own": types.SimpleNamespace(harness_mine=len)})
+    errors = {info.name: info.error for info in loaded.found if info.name in ("bare", "own")}
+    said = "its function harness_register_policies lacks the decorator @harness.hookimpl"
+    assert errors == {"bare": said, "own": None}
+
+
 def test_a_broken_plugin_is_listed_and_not_fatal() -> None:
     """What it registered before it failed is gone, the others work, and asking for it says why it failed."""
 

@@ -129,6 +129,28 @@ def test_what_is_registered_is_of_the_right_types(kind: str, what: Any, how: Any
     assert why in error
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((MetricSpec("m", lambda run, window: [], help="h"),), "but the given value is of type MetricSpec"),
+        (("p", Greedy), "but 2 values are given"),
+        ((None,), "but the given value is None"),
+    ],
+)
+def test_a_hook_registers_one_specification_at_a_time(given: tuple[Any, ...], said: str) -> None:
+    """The message names the plugin, and no class of harness that the author does not know."""
+
+    @hookimpl
+    def hook(register: Any) -> None:
+        register(*given)
+
+    loaded = plugins.load(extra={"theirs": types.SimpleNamespace(harness_register_policies=hook)})
+    (error,) = [info.error for info in loaded.found if info.name == "theirs"]
+    assert error is not None
+    assert error.startswith("plugin 'theirs' registers policy")
+    assert error.endswith(f"register takes one PolicySpec, {said}")
+
+
 def test_components_of_conformance_have_paths_for_names() -> None:
     """Such as those that are there: `kueue/cycles`."""
     loaded = plugins.load(extra={"good": bringing("conformance", "mine/cycles", dict, help="answers")})

@@ -15,7 +15,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.plugins_new import new
 from harness.cli.screen import terminal_width
-from harness.plugins import Plugins
+from harness.plugins import PluginInfo, Plugins
 
 _WIDTH = 100
 
@@ -58,7 +58,7 @@ plugins.add_command(new)
 def _report(loaded: Plugins) -> Iterator[str]:
     rows = [["plugin", "from", "version", "brings"]]
     for info in loaded.found:
-        brings = f"broken: {info.error}" if info.error else _brings(loaded, info.name)
+        brings = f"broken: {info.error}" if info.error else _brings(loaded, info)
         rows.append([info.name, info.distribution or info.module, info.version or "-", brings])
     yield aligned(rows, left=range(4), width=terminal_width() or _WIDTH)
     entries: list[_Entry] = [
@@ -86,6 +86,8 @@ def _report(loaded: Plugins) -> Iterator[str]:
     yield _section("components (harness conform FILE... --component NAME)", entries)
 
 
+_WITHOUT_REGISTRY = ("harness_register_commands", "harness_replay_finished", "harness_replay_started")
+
 _Entry: TypeAlias = tuple[str, str, tuple[Option, ...]]
 
 
@@ -102,12 +104,13 @@ def _folded(text: str) -> Iterator[str]:
     return folded([printable(text)], terminal_width() or _WIDTH)
 
 
-def _brings(loaded: Plugins, owner: str) -> str:
-    """Returns what a plugin registers, such as `reader parquet, swf; metric waiting`."""
-    kinds = (
-        (registry.kind, [spec.name for spec in registry if spec.owner == owner])
+def _brings(loaded: Plugins, info: PluginInfo) -> str:
+    """Returns what a plugin brings, such as `reader parquet, swf; metric waiting`."""
+    kinds = [
+        (registry.kind, [spec.name for spec in registry if spec.owner == info.name])
         for registry in loaded.registries
-    )
+    ]
+    kinds.append(("hook", [hook for hook in info.hooks if hook in _WITHOUT_REGISTRY]))
     return "; ".join(f"{kind} {', '.join(names)}" for kind, names in kinds if names) or "nothing"
 
 

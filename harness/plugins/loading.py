@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -152,6 +152,7 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
             manager.register(plugin, info.name)
             manager.check_pending()
             hooks = tuple(sorted(caller.name for caller in manager.get_hookcallers(plugin) or ()))
+            _check_marks(plugin, hooks)
             _register(plugin, info, loaded)
         except BaseException as error:
             if not _fails_alone(error):
@@ -160,6 +161,12 @@ def _loaded(how: Mapping[str, Any]) -> Plugins:
         else:
             found.append(replace(info, hooks=hooks))
     return replace(loaded, found=tuple(found), left_out=tuple(sorted(set(how["block"]))), how=how)
+
+
+def _check_marks(plugin: object, hooks: Container[str]) -> None:
+    for name in vars(hookspecs):
+        if name.startswith("harness_") and name not in hooks and callable(getattr(plugin, name, None)):
+            raise RegistrationError(f"its function {name} lacks the decorator @harness.hookimpl")
 
 
 def _without(

@@ -124,7 +124,7 @@ class Register(Generic[SpecT]):
     def __init__(self, owner: Owner, registry: Registry[SpecT], of: type[SpecT]) -> None:
         self._owner, self._registry, self._of = owner, registry, of
 
-    def __call__(self, spec: SpecT) -> None:
+    def __call__(self, spec: SpecT, *others: object) -> None:
         """Register a specification, such as a `PolicySpec` in `harness_register_policies`.
 
         Raises:
@@ -132,8 +132,9 @@ class Register(Generic[SpecT]):
             RegistrationError: the specification is invalid. The message names the plugin.
         """
         about = Registration(self._owner.name, self._registry.kind, getattr(spec, "name", None))
-        if not isinstance(spec, self._of):
-            about.refuse(f"register takes one {self._of.__name__}, but got {_about(spec)}")
+        if others or not isinstance(spec, self._of):
+            given = f"{1 + len(others)} values are given" if others else f"the given value is {_about(spec)}"
+            about.refuse(f"register takes one {self._of.__name__}, but {given}")
         owner, version, module = self._owner
         self._registry.add(replace(spec.checked(about), owner=owner, version=version, module=module))
 

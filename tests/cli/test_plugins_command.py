@@ -156,3 +156,21 @@ def test_a_release_of_kueue_that_is_not_known_is_refused(harness: Callable) -> N
     refused = harness("plugins", "--kueue-version", "v0.12")
     assert refused.code == 2
     assert "'v0.12' is not a known release" in refused.err
+
+
+def test_hooks_that_register_no_name_are_listed(harness: Callable, install: Callable) -> None:
+    """A plugin that adds a command and hears of replays brings something."""
+    install(
+        "helps",
+        """
+        import harness
+
+        @harness.hookimpl
+        def harness_register_commands(cli): pass
+
+        @harness.hookimpl
+        def harness_replay_finished(run): pass
+        """,
+    )
+    listed = " ".join(harness("plugins").out.split())
+    assert "helps 1.0 hook harness_register_commands, harness_replay_finished" in listed
