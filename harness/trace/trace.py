@@ -189,9 +189,15 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
         if not is_of_plugin(error):
             raise
         reason = told(error).splitlines()[0]
-        raise PluginError(f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}") from error
+        raise PluginError(
+            f"reader {spec.name!r} of {spec.owner!r} failed on {path}: {reason}", hint="--debug shows where"
+        ) from error
     if not isinstance(reading, Reading):
-        raise PluginError(f"reader {spec.name!r} of {spec.owner!r} returned no Reading for {path}")
+        raise PluginError(
+            f"reader {spec.name!r} of {spec.owner!r} returned no Reading for {path}, but a value of type "
+            f"{type(reading).__name__}",
+            hint="return harness.Reading(frame, rows_read)",
+        )
     if (fault := fault_of(reading)) is not None:
         raise PluginError(
             f"reader {spec.name!r} of {spec.owner!r} returned a wrong Reading for {path}: {fault}"

@@ -634,6 +634,24 @@ def test_a_section_that_cannot_be_written_names_its_plugin(
         assert f"section 'mine' of plugin 'third' failed: {said}" in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        (["a"], "ValueError: a row has 1 cell, but head has 2"),
+        (["a", "b", "c"], "ValueError: a row has 3 cells, but head has 2"),
+        (["a", 5], "TypeError: the cell 5 is neither text nor a Cell"),
+    ],
+)
+def test_a_table_has_cells_of_text_for_each_column(
+    row: list[Any], said: str, runs: list[harness.Run]
+) -> None:
+    """Otherwise, figures would stand below the name of another column."""
+    alone = with_section(lambda _: [Table("caption", ["x", "y"], [row])], block=["report"])
+    with pytest.raises(PluginError) as error:
+        harness.make_report(runs, plugins=alone)
+    assert f"section 'mine' of plugin 'third' failed: {said}" in str(error.value)
+
+
 def test_two_sections_of_one_name_clash() -> None:
     """As with everything that plugins register."""
 

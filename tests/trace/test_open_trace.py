@@ -178,8 +178,9 @@ def test_what_a_plugin_raises_is_its_error(tmp_path: Path) -> None:
     path.write_text("x")
     broken = load(only=["readers", "toy"], extra={"toy": Broken(suffixes=(".toy",))})
     error: BaseException = KeyError("x\ny")
-    with pytest.raises(PluginError, match=r"reader 'toy' of 'toy' failed on .*KeyError"):
+    with pytest.raises(PluginError, match=r"reader 'toy' of 'toy' failed on .*KeyError") as failed:
         open_trace(path, broken)
+    assert failed.value.hint == "--debug shows where"
     for error in (SystemExit(3), BaseException("odd")):
         with pytest.raises(
             PluginError, match=f"reader 'toy' of 'toy' failed on .*: {type(error).__name__}: "
@@ -205,7 +206,7 @@ def test_a_reader_must_answer_a_reading(tmp_path: Path) -> None:
 
     path = tmp_path / "a.toy"
     path.write_text("x")
-    with pytest.raises(PluginError, match="returned no Reading"):
+    with pytest.raises(PluginError, match=r"returned no Reading for .*, but a value of type "):
         open_trace(path, load(only=["toy"], extra={"toy": Wrong(suffixes=(".toy",))}))
 
 

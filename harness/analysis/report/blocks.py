@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from harness.base.text import counted
+
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
@@ -83,6 +85,10 @@ class Table:
         rows: the rows, each with as many cells as `head`.
         prose: whether the cells contain text, which is aligned to the left and may wrap.
         folded: whether the table is folded, so that readers first see only the caption.
+
+    Raises:
+        TypeError: a cell is neither text nor a `Cell`.
+        ValueError: a row has more or fewer cells than `head`.
     """
 
     caption: str
@@ -90,6 +96,14 @@ class Table:
     rows: Sequence[Sequence[str | Cell]]
     prose: bool = False
     folded: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.head):
+                raise ValueError(f"a row has {counted(len(row), 'cell')}, but head has {len(self.head):,}")
+            for cell in row:
+                if not isinstance(cell, (str, Cell)):
+                    raise TypeError(f"the cell {cell!r} is neither text nor a Cell")
 
 
 @dataclass(frozen=True, slots=True)
