@@ -46,6 +46,7 @@ LONGEST_NAME = 1000
 Names in Kubernetes have at most 253 characters.
 """
 
+_UNITS = {"cpu": "millicores", "memory": "bytes", "ephemeral-storage": "bytes"}
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
@@ -302,7 +303,8 @@ def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
         capacity = _capacity(cluster, resource)
         if capacity is not None:
             name = f"{REQUEST}{resource}"
-            says = f"for the whole job is more than the cluster's {capacity}"
+            unit = _UNITS.get(resource, "")
+            says = f"{unit} for the whole job is more than the cluster's {capacity} {unit}".strip()
             rules.append(Rule(name, pl.col(name) > capacity, says))
     pods = cluster.capacity.get("pods")
     if pods is not None:

@@ -74,7 +74,7 @@ def test_check_holds_a_trace_against_a_cluster(
     large = write_trace({"pods": 3}, name="large.parquet")
     code, _, err = harness("trace", "check", large, "--cluster", cluster)
     assert code == 2
-    assert "request.cpu: 3000 for the whole job is more than the cluster's 2000" in err
+    assert "request.cpu: 3000 millicores for the whole job is more than the cluster's 2000 millicores" in err
     faulty = write_trace({"priority_class": "gold", "duration": -1}, name="faulty.parquet")
     code, _, err = harness("trace", "check", faulty, "--cluster", cluster)
     assert code == 2

@@ -483,8 +483,8 @@ def test_a_job_larger_than_the_cluster_is_a_fault() -> None:
         {"pods": 4}, {"pods": 5}, {"request.memory": 1}, {"request.memory": 0}, {"pods": 5, "min_pods": 4}
     )
     assert [str(fault) for fault in cluster_faults(trace, cluster_from(quota(4000), "c"))] == [
-        "row 2 (job 'j1'), request.cpu: 5000 for the whole job is more than the cluster's 4000",
-        "row 3 (job 'j2'), request.memory: 1 for the whole job is more than the cluster's 0",
+        "row 2 (job 'j1'), request.cpu: 5000 millicores for the whole job is more than the cluster's 4000 millicores",
+        "row 3 (job 'j2'), request.memory: 1 bytes for the whole job is more than the cluster's 0 bytes",
     ]
 
 
