@@ -188,7 +188,7 @@ def test_half_bound_gangs_are_told(write_trace: WriteTrace, tmp_path: Path) -> N
     run = replayed(write_trace, tmp_path, "one")
     gang = {"job": "j\x1b1", "bound": 1, "pods": 2, "held": {"cpu": 1500}}
     run.info["outcome"]["half_bound_gangs"].append(gang)
-    said = "one: 1 gang held 1500m cpu at the end, but not all of their pods were bound: j\ufffd1 (1 of 2)"
+    said = "one: 1 gang held 1500m cpu at the end, but not all of its pods were bound: j\ufffd1 (1 of 2)"
     assert said in harness.compare([run]).table()
     del gang["held"]
     (run.path / "run.json").write_text(json.dumps(dict(run.info)))

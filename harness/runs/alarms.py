@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from harness.base.text import counted
 from harness.base.units import format_duration
 from harness.policy import CONTROLLER_CRASH
 from harness.runs.recorded import notes_of
@@ -42,8 +43,8 @@ def alarms(run: Run) -> Iterator[str]:
     if not found["started"]:
         waiting = found["jobs"] - found["rejected"]
         yield (
-            f"no job started: of {found['jobs']:,} jobs, {found['rejected']:,} were rejected and "
-            f"{waiting:,} were left waiting; {_explained(run, found['first'])}"
+            f"no job started: {counted(found['jobs'], 'job')} in all, {found['rejected']:,} rejected and "
+            f"{waiting:,} left waiting; {_explained(run, found['first'])}"
         )
     whole = run.info["settings"]["until_us"] is None
     if run.info["cluster"]["nodes"] and found["idle"] and (whole or not found["started"]):

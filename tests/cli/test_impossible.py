@@ -189,7 +189,7 @@ def test_a_queue_that_takes_nobody_is_named(
     where = cluster(flavor("f"), queue("a", {"f": 8}, **spec))
     ended = harness("replay", write_trace({"queue": "a"}), "--cluster", where, "-p", "kueue-classic")
     assert f"warning: 1 of 1 job can never start (j0): {why}\n" in ended.err
-    said = "warning: kueue-classic: no job started: of 1 jobs, 1 were rejected and 0 were left waiting; why: "
+    said = "warning: kueue-classic: no job started: 1 job in all, 1 rejected and 0 left waiting; why: "
     last = ended.err.strip().split("\n")[-1]
     assert last.startswith(f"{said}harness explain results/trace/kueue-classic-")
     assert harness(*last.partition("why: harness ")[2].split()).out.startswith("job j0 of")

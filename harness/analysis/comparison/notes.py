@@ -174,7 +174,8 @@ def _half_bound(gangs: Sequence[Mapping[str, Any]]) -> str:
     named = [f"{printable(gang['job'])} ({gang['bound']} of {gang['pods']})" for gang in gangs[:_NAMED_GANGS]]
     more = ", ..." if len(gangs) > len(named) else ""
     what = f"{counted(len(gangs), 'gang')} held {amounts or 'nodes'} at the end"
-    return f"{what}, but not all of their pods were bound: {', '.join(named)}{more}"
+    whose = "its" if len(gangs) == 1 else "their"
+    return f"{what}, but not all of {whose} pods were bound: {', '.join(named)}{more}"
 
 
 def _about_changes(comparison: Comparison, shown: Sequence[Line]) -> Iterator[str]:
