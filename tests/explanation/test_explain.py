@@ -512,6 +512,8 @@ def test_what_koordinators_quotas_may_use_is_told_where_they_refuse_and_revoke(
         "a used 300m of 1m cpu (runtime 250m cpu, at most 500m cpu); quota a has used more than its"
         in revoked
     )
+    total = "\n".join(lines(run, queue="a"))
+    assert "1 was evicted, once in total (1 without a preemptor), and lost " in total
 
 
 def test_a_queue_tells_who_preempted_it_and_which_jobs_lost(kueue: Run) -> None:

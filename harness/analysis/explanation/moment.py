@@ -117,17 +117,11 @@ class Moment:
     # --- a queue over the whole run -----------------------------------------------------------------------
 
     @cached_property
-    def _hit(self) -> str:
-        """The word for evictions of the queue's jobs: "preempted" if every eviction has a preemptor."""
+    def _evictions(self) -> int:
+        """How often jobs of the queue were evicted without a preemptor."""
         with reading(self._run.path):
-            evictions = (
-                self._run.micros("decisions")
-                .filter((pl.col("action") == "evict") & self._is_own)
-                .select(pl.len())
-                .collect()
-                .item()
-            )
-        return "evicted" if evictions else "preempted"
+            evicted = self._run.micros("decisions").filter((pl.col("action") == "evict") & self._is_own)
+            return int(evicted.select(pl.struct("time", "job").n_unique()).collect().item())
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
@@ -180,10 +174,12 @@ class Moment:
         preempted, preemptions = (jobs["preemptions"] > 0).sum(), jobs["preemptions"].cast(pl.Int64).sum()
         often = times(int(preemptions))
         was = "was" if preempted == 1 else "were"
+        was += " evicted" if self._evictions else " preempted"
+        often += f" in total ({self._evictions:,} without a preemptor)" if self._evictions else " in total"
         lines = [
             f"queue {self.queue}: {counted(jobs.height, 'job')} ({states})",
             f"  {starts}",
-            f"  {preempted:,} {was} {self._hit}, {often} in total, and lost {lost} of work{over}",
+            f"  {preempted:,} {was}, {often}, and lost {lost} of work{over}",
         ]
         parts = ["\n".join(printable(line) for line in lines)]
         for title, table in zip(("preempted by", "preempts"), self._preemptions, strict=True):
