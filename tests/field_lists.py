@@ -453,22 +453,21 @@ def together_with(listed: ListedKind, field: ListedField) -> dict[str, Any]:
 def with_value(content: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     """A copy with another value at a path, in the first item of each list on the way.
 
-    A mapping is added to the one that is there.
+    A mapping is added to the one that is there. What the path does not pass is the same object in both.
     """
-    changed: dict[str, Any] = deepcopy(dict(content))
+    changed: dict[str, Any] = dict(content)
     here: Any = changed
     *way, last = path.split(".")
     for step in way:
         name = step.removesuffix("[]")
         inner = here.get(name)
         if step.endswith("[]"):
-            if not (isinstance(inner, list) and inner and isinstance(inner[0], dict)):
-                inner = here[name] = [{}]
-            here = inner[0]
+            first, *more = inner if isinstance(inner, list) and inner else [None]
+            inner = dict(first) if isinstance(first, dict) else {}
+            here[name] = [inner, *more] if isinstance(first, dict) else [inner]
         else:
-            if not isinstance(inner, dict):
-                inner = here[name] = {}
-            here = inner
+            inner = here[name] = dict(inner) if isinstance(inner, dict) else {}
+        here = inner
     both = isinstance(value, dict) and isinstance(here.get(last), dict)
     here[last] = {**here[last], **value} if both else value
     return changed

@@ -202,7 +202,8 @@ _JUNK = st.one_of(
 @given(st.data())
 def test_a_mutated_dump_changes_the_model_or_is_warned_of_or_refused_by_name(data: st.DataObject) -> None:
     """A field that counts, with any value: what asks for nothing else than before may say nothing."""
-    listed, field = data.draw(st.sampled_from(fields_that_count()))
+    fields = fields_that_count()
+    listed, field = fields[data.draw(st.integers(0, len(fields) - 1))]  # Hypothesis hashes what it samples
     value = data.draw(st.one_of(st.sampled_from(values_of(field)), _JUNK))
     usual, *others = objects(listed)
     changed = with_value(usual, field.path, value)
