@@ -71,6 +71,7 @@ def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
 ) -> None:
     """Recomputed from the decisions alone: when, by whom, how many pods, and the work that was lost."""
     run = run_of(plugin)
+    clock = Clock(run)
     books: dict[str, dict[tuple[int, str, str], list[Eviction]]] = {}
     for each in evictions(run.path, asked):
         books.setdefault(each.victim, {}).setdefault((each.time, each.by, each.reason), []).append(each)
@@ -88,10 +89,11 @@ def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
                 asked[key[1]].queue,
                 asked[key[1]].priority,
             )
+            begin = clock.text(event.time)
             line = next(
                 line
                 for line in text.split("\n")
-                if line.startswith(Clock(run).text(event.time)) and f"preempted by job {key[1]} of" in line
+                if line.startswith(begin) and f"preempted by job {key[1]} of" in line
             )
             assert (f"lost {format_duration(lost)} of work" in line) if lost else ("no work" in line)
         assert sum(event.lost for event in told.values()) == history.job["progress_lost"]
