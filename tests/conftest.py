@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from more_examples import examples
 from pluggy import PluginManager
 
@@ -26,11 +28,7 @@ import harness_plugins
 from harness.runs import identity
 
 sys.dont_write_bytecode = False  # and each worker would rewrite the asserts of all tests
-gc.set_threshold(20_000, *gc.get_threshold()[1:])
-"""Modules and collected tests stay to the end, so the garbage collector looks at them less often.
-
-It still looks at all of them, because Hypothesis asks it who refers to a random generator.
-"""
+gc.set_threshold(20_000, *gc.get_threshold()[1:])  # tests make much that stays for a while
 settings.register_profile("harness", parent=examples(100))
 settings.load_profile("harness")
 
@@ -38,8 +36,8 @@ settings.load_profile("harness")
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """With several workers (pytest-xdist), tests that share what is made once go to one of them."""
-    if (given := getattr(config, "workerinput", None)) is not None:
-        config.option.loadgroup = given["grouped"]
+    if (told := getattr(config, "workerinput", None)) is not None:
+        config.option.loadgroup = told["grouped"]
     elif config.getoption("numprocesses", None) and config.getoption("dist") == "no":
         config.option.dist = "loadgroup"
 
@@ -48,6 +46,20 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Workers name the groups, but read the command line only: they hear here what was chosen above."""
     node.workerinput["grouped"] = node.config.getoption("dist") == "loadgroup"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file go to one worker: the scheduler goes through all parts after every test."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Files(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return str(super()._split_scope(nodeid).partition("::")[0])
+
+    return Files(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,14 +77,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item._id = type(item.id).parse(f"{item.nodeid}@{group.args[0]}")  # type: ignore[attr-defined]
 
 
+def pytest_collection_finish() -> None:
+    """Modules and collected tests stay to the end, so the garbage collector looks at them no more.
+
+    Hypothesis asks it who refers to the random generator of numpy, once, before the first example after
+    numpy was imported.
+    """
+    import_module("numpy")
+    given(st.none())(lambda nothing: None)()
+    gc.freeze()
+
+
 def _shared(item: pytest.Item) -> str | None:
-    """The widest place, a folder or a file, whose tests share a fixture that this test asks for.
+    """The folder whose tests share a fixture that this test asks for; those of a file are together anyway.
 
     What has the scope of the session is cheap, and made once in every worker.
     """
     info = getattr(item, "_fixtureinfo", None)
     asked = [found[-1] for found in info.name2fixturedefs.values()] if info is not None else []
-    shared = [fixture.baseid for fixture in asked if fixture.scope in ("package", "module")]
+    shared = [fixture.baseid for fixture in asked if fixture.scope == "package"]
     return min(shared, key=len, default=None)
 
 
