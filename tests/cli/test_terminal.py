@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -18,15 +19,16 @@ import time
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import polars as pl
 import pytest
-from cli_environment import LONG, clean_environment
+from cli_environment import LONG, called, clean_environment
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.cli.progress import Count
-from harness.cli.screen import harmless
+from harness.cli.screen import guard_terminals, harmless
 
 SLOW = """
     import time
@@ -88,26 +90,64 @@ def seen(folder: Path, *command: object) -> str:
 
 def on_terminal(folder: Path, command: list[str], columns: int = 80, **environment: str) -> tuple[str, str]:
     """What a command writes to stdout, which is a pipe, and to stderr, which is a terminal."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    ours, theirs = terminal(columns)
     process = subprocess.Popen(
         command, cwd=folder, env=clean_environment() | environment, stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
+    shown = all_of(ours)
+    out, _ = process.communicate(timeout=LONG)
+    assert process.returncode == 0, shown
+    return out.decode(), shown.decode()
+
+
+def terminal(columns: int) -> tuple[int, int]:
+    """A terminal of 24 lines: our side, and that of a command."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    return ours, theirs
+
+
+def all_of(ours: int) -> bytes:
+    """What comes from the other side of a terminal until it is closed."""
     shown = b""
-    while True:
-        ready, _, _ = select.select([ours], [], [], LONG)
+    while select.select([ours], [], [], LONG)[0]:
         try:
-            part = os.read(ours, 65536) if ready else b""
+            part = os.read(ours, 65536)
         except OSError:  # the other side has closed it
             break
         if not part:
             break
         shown += part
-    out, _ = process.communicate(timeout=LONG)
     os.close(ours)
-    assert process.returncode == 0, shown
-    return out.decode(), shown.decode()
+    return shown
+
+
+def here(
+    *words: object, on: tuple[str, ...] = (), columns: int = 80, encoding: str = "utf-8", **environment: str
+) -> tuple[bytes, bytes]:
+    """What a command of this process writes to stdout, and to a terminal in place of the streams `on`."""
+    ours, theirs = terminal(columns)
+    found: list[bytes] = []
+    reader = Thread(target=lambda: found.append(all_of(ours)))
+    reader.start()
+    piped = io.BytesIO()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CI", "NO_COLOR", "FORCE_COLOR"):
+            patch.delenv(name, raising=False)
+        for name, value in ({"TERM": "xterm"} | environment).items():
+            patch.setenv(name, value)
+        patch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
+        out, shown = io.TextIOWrapper(piped, encoding), os.fdopen(theirs, "w", encoding="utf-8")
+        for name in ("stdout", "stderr"):
+            patch.setattr(sys, name, shown if name in on else out if name == "stdout" else io.StringIO())
+        guard_terminals()
+        code = called([str(word) for word in words])
+        out.flush()
+        shown.close()
+    reader.join()
+    assert code == 0
+    return piped.getvalue(), found[0].replace(b"\r\n", b"\n")
 
 
 def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install: Callable) -> None:
@@ -127,8 +167,10 @@ def test_progress_is_drawn_on_a_terminal(folder: Path, long_trace: Path, install
     assert "\r" not in out
     _, last = shown.rsplit("\x1b[K", 1)
     assert last.startswith("slow: 3,000 jobs in")
-    environment = {"PYTHONPATH": str(site), "FORCE_COLOR": "1"}
-    again, narrow = on_terminal(folder, [*command, "--force"], columns=30, **environment)
+    again, narrow = (
+        written.decode()
+        for written in here(*command[1:], "--force", on=("stderr",), columns=30, FORCE_COLOR="1")
+    )
     assert not re.search(r"\x1b\[[0-9;]*m", out + shown + again + narrow)
     lines = re.findall(r"\r\x1b\[K([^\r\n\x1b]+)", narrow)
     assert lines
@@ -142,18 +184,17 @@ def test_no_progress_where_it_is_not_wanted(
     options: list[str], environment: dict[str, str], folder: Path, long_trace: Path, install: Callable
 ) -> None:
     """Under CI a terminal is a log; a dumb one cannot go back in its line; `-q` wants nothing."""
-    site = install("slow_policy", SLOW)
-    command = [HARNESS, "replay", "long.parquet", "-p", "slow", *options]
-    _, shown = on_terminal(folder, command, PYTHONPATH=str(site), **environment)
-    assert "jobs/s" not in shown
-    assert "\x1b" not in shown
+    install("slow_policy", SLOW)
+    _, shown = here("replay", "long.parquet", "-p", "slow", *options, on=("stderr",), **environment)
+    assert b"jobs/s" not in shown
+    assert b"\x1b" not in shown
     assert bool(shown) is (not options)
 
 
-def test_no_progress_and_no_codes_in_a_pipe(shell: Callable, long_trace: Path, install: Callable) -> None:
+def test_no_progress_and_no_codes_in_a_pipe(harness: Callable, long_trace: Path, install: Callable) -> None:
     """What is piped or logged is plain text."""
-    site = install("slow_policy", SLOW)
-    ended = shell("harness replay long.parquet -p slow", PYTHONPATH=str(site))
+    install("slow_policy", SLOW)
+    ended = harness("replay", "long.parquet", "-p", "slow")
     assert ended.code == 0
     assert "\x1b" not in ended.out + ended.err
     assert "\r" not in ended.out + ended.err
@@ -369,12 +410,11 @@ def test_a_closed_stdout_is_an_error(closed: str, shell: Callable, long_trace: P
     assert shell(f"harness plugins {closed} 2>&-").code == 2
 
 
-def test_a_terminal_of_few_signs_gets_others(shell: Callable, long_trace: Path) -> None:
+def test_a_terminal_of_few_signs_gets_others(long_trace: Path) -> None:
     """Where `─` cannot be encoded something else stands, and JSON is ASCII everywhere."""
-    ended = shell("harness replay long.parquet -q | iconv -f latin1 -t utf8", PYTHONIOENCODING="latin-1")
-    assert "??????" in ended.out, ended.err
-    ended = shell("harness replay long.parquet -q --json", PYTHONIOENCODING="latin-1")
-    assert json.loads(ended.out)["schema"] == "1"
+    line = ("replay", "long.parquet", "-q")
+    assert b"??????" in here(*line, encoding="latin-1")[0]
+    assert json.loads(here(*line, "--json", encoding="latin-1")[0].decode("ascii"))["schema"] == "1"
 
 
 def test_names_in_a_trace_cannot_steer_the_terminal(
@@ -440,14 +480,13 @@ def test_everything_that_goes_to_a_terminal_is_harmless_and_a_pipe_gets_the_byte
     harness("replay", trace, "-p", "none@a", "-p", "none@b", "--set", "b.order=fifo")
     runs = sorted((folder / "results" / "evil").iterdir())
     csv = ("compare", *runs, "--scope", "queue", "--format", "csv")
+    assert here(*csv, on=("stdout", "stderr"))[1].decode() == seen(folder, *csv)
     for call in (csv, ("export", runs[0], "--format", "openmetrics", "-o", "-")):
-        shown = seen(folder, *call)
+        shown = here(*call, on=("stdout", "stderr"))[1].decode()
         steering = {char for char in shown if unicodedata.category(char)[0] == "C"} - {"\n"}
         assert not steering, (call, steering)
         assert "q\N{REPLACEMENT CHARACTER}[2J" in shown
-        piped = subprocess.run(
-            [HARNESS, *map(str, call)], env=clean_environment(), capture_output=True, check=True
-        ).stdout.decode()
+        piped = here(*call)[0].decode()
         assert "q\x1b[2J\x07\x9b31m\r" in piped
         assert harmless(piped) in shown
 
@@ -488,15 +527,6 @@ def test_tables_stay_aligned_whatever_names_hold(
     assert "{queue=team a}" in out
 
 
-def shown_on(folder: Path, line: str, columns: int, **environment: str) -> str:
-    """What a command writes to stdout, which is a terminal."""
-    asked = clean_environment() | {"COLUMNS": str(columns)} | environment
-    command = ["script", "-qec", f"{HARNESS} {line}", "/dev/null"]
-    ended = subprocess.run(command, cwd=folder, env=asked, capture_output=True, text=True, timeout=LONG)
-    assert ended.returncode == 0, ended.stdout
-    return ended.stdout.replace("\r\n", "\n")
-
-
 def table_of(text: str) -> list[str]:
     """The lines of its tables."""
     lines = text.split("\n")
@@ -505,7 +535,6 @@ def table_of(text: str) -> list[str]:
     return [re.sub("\x1b\\[[0-9;]*m", "", line) for line in lines[first:last]]
 
 
-@pytest.mark.skipif(shutil.which("script") is None, reason="there is no script to make a terminal")
 def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
     folder: Path, harness: Callable, write_trace: Callable[..., Path]
 ) -> None:
@@ -515,21 +544,26 @@ def test_a_table_fits_the_terminal_and_its_verdicts_have_colours(
     runs = ("-p", "none@plain", "-p", "none@fifo", "-p", "none@strict")
     options = ("--set", "fifo.order=fifo", "--set", "strict.blocking=strict", "--scale-cluster", "1/2")
     assert harness("replay", trace, *runs, *options, "-q").code == 0
-    line = "compare results/trace/* --baseline plain --metric 'wait.*' --metric makespan --shake 3"
-    piped = harness("compare", *sorted(Path("results/trace").iterdir()), *line.split()[2:5], "wait.*").out
+    line = ("compare", *sorted(Path("results/trace").iterdir()), "--baseline", "plain", "--metric", "wait.*")
+    piped = harness(*line).out
     assert "\x1b" not in piped
-    wide = shown_on(folder, line, 300)
+
+    def shown_on(columns: int, **environment: str) -> str:
+        words = (*line, "--metric", "makespan", "--shake", "3")
+        return here(*words, on=("stdout", "stderr"), COLUMNS=str(columns), **environment)[1].decode()
+
+    wide = shown_on(300)
     assert "9 replays of 3 twins (arrivals ±30s; seed 0)" in wide
     assert any("[" in row for row in table_of(wide))
     assert "too narrow" not in wide
     whole = max(map(len, table_of(wide)))
-    middle = shown_on(folder, line, whole - 1, NO_COLOR="1")
+    middle = shown_on(whole - 1, NO_COLOR="1")
     assert "\x1b" not in middle
     assert "3 twins, none replayed, 3 stored before" in middle
     assert "too narrow for intervals" in middle
     assert sum(row.startswith("metric") for row in table_of(middle)) == 1
     least = max(map(len, table_of(middle)))
-    narrow = shown_on(folder, line, least - 1)
+    narrow = shown_on(least - 1)
     assert sum(row.startswith("metric") for row in table_of(narrow)) == 2
     assert max(map(len, table_of(narrow))) < least
     signs = [row for row in wide.split("\n")[3:] if re.search("[▲▼△▽]", row) and "better" not in row]
