@@ -82,7 +82,9 @@ def imports(root: Path = ROOT) -> list[Import]:
 
 
 def _imported(path: Path, known: dict[str, Path]) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    within = list[ast.AST]([ast.parse(path.read_text(encoding="utf-8"))])
+    for node in within:
+        within += (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -121,9 +121,11 @@ def faults_of_code(source: str) -> list[Fault]:
     """Returns the faults of docstrings and of messages, which are other texts of four words or more."""
     found = set[Fault]()
     for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.JoinedStr | ast.Constant):
+            continue
         parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-        texts = [str(part.value) if isinstance(part, ast.Constant) else "code" for part in parts]
-        if isinstance(node, ast.JoinedStr | ast.Constant) and " " in (text := "".join(texts)):
+        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "code" for part in parts)
+        if " " in text:
             for passage in passages(_ENTRY.sub("- ", cleandoc(text))):
                 if passage.text.count(" ") > 2 and not drawn(passage):
                     found |= set(faults_of_passage(passage._replace(line=node.lineno + passage.line - 1)))

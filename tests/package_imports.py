@@ -35,7 +35,9 @@ def is_stable(module: str, name: str) -> bool:
 def internal_imports(path: Path) -> list[str]:
     """What a file imports of `harness` that may change at any time."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    within = list[ast.AST]([ast.parse(path.read_text(encoding="utf-8"))])
+    for node in within:
+        within += (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "harness":
             names = [alias.name for alias in node.names]
             found += [f"{node.module}: {name}" for name in names if not is_stable(node.module or "", name)]

@@ -56,19 +56,25 @@ def imported(path: Path, known: dict[str, Path], *, when_run: bool) -> set[str]:
     return {name for name in found if name in known}
 
 
-@cache
 def imports(path: Path, *, when_run: bool) -> list[ast.Import | ast.ImportFrom]:
     """The statements that import something; none that only a type checker sees."""
-    found, within = [], list[ast.AST]([ast.parse(path.read_text(encoding="utf-8"))])
+    return [node for node, late in _imports(path) if not (late and when_run)]
+
+
+@cache
+def _imports(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """The same, with whether each is in a function."""
+    found = []
+    within = list[tuple[ast.AST, bool]]([(ast.parse(path.read_text(encoding="utf-8")), False)])
     while within:
-        node = within.pop()
+        node, late = within.pop()
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.append(node)
+            found.append((node, late))
         test = node.test if isinstance(node, ast.If) else None
-        guard = isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
-        late = when_run and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if not (guard or late):
-            within += (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
+        if not (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"):
+            late = late or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            inner = (each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr))
+            within += ((each, late) for each in inner)
     return found
 
 
