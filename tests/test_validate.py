@@ -56,7 +56,7 @@ def test_a_closed_loop_has_no_error(tmp_path: Path, plugin: str) -> None:
 
 def test_a_queue_with_a_quarter_less_quota_for_three_days_is_named(tmp_path: Path) -> None:
     unseen = held(8, "a", 5 * DAY, 3 * DAY)
-    validation = validated(tmp_path, jobs_of(1500, 1, 14, 0.95), cluster_of(QUEUES, {}), unseen=unseen)
+    validation = validated(tmp_path, jobs_of(700, 1, 14, 0.95), cluster_of(QUEUES, {}), unseen=unseen)
     found = the_only(validation.findings)
     assert (found.kind, found.object, found.name, found.resource) == (LESS, "queue", "a", "cpu")
     assert within(found.amount, 8000)
@@ -79,7 +79,7 @@ def test_a_pool_of_nodes_that_is_down_for_a_day_is_named(tmp_path: Path) -> None
 
 def test_load_that_the_trace_does_not_have_is_named(tmp_path: Path) -> None:
     """One job of twenty is not in the record."""
-    rows = jobs_of(2500, 1, 14, 0.95)
+    rows = jobs_of(1000, 1, 14, 0.95)
     random = Random(1)
     gone = [row for row in rows if random.random() < 0.05]
     work = [sum(row["duration"] * row["request.cpu"] for row in some) for some in (gone, rows)]
@@ -95,7 +95,7 @@ def test_load_that_the_trace_does_not_have_is_named(tmp_path: Path) -> None:
 
 def test_starts_that_are_all_a_minute_late_are_named_and_calibrated(tmp_path: Path) -> None:
     cluster = cluster_of(QUEUES, {})
-    validation = validated(tmp_path, jobs_of(500, 2, 7, 0.8), cluster, startup="60s")
+    validation = validated(tmp_path, jobs_of(200, 2, 7, 0.8), cluster, startup="60s")
     found = the_only(validation.findings)
     assert found.kind == LATE
     assert within(found.amount, MINUTE)
@@ -228,7 +228,7 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = cluster_of(QUEUES, {})
-    validation = validated(tmp_path, jobs_of(300, 2, 3, 0.9), cluster, startup="60s")
+    validation = validated(tmp_path, jobs_of(120, 2, 3, 0.9), cluster, startup="60s")
     (tmp_path / "cluster.yaml").write_text(dump_yaml(cluster.manifests))
     line = ["validate", str(tmp_path / "record.parquet"), "--cluster", str(tmp_path / "cluster.yaml")]
     line += ["-p", "kueue-classic", "-o", str(tmp_path / "runs")]
@@ -245,7 +245,7 @@ def test_the_command_prints_tables_json_and_where_the_runs_are(
     assert document["use"]["rows"][0][0] <= HOUR
     assert called([*line, "--json", "-q", "--window", "0d..1d"]) == 0
     first_day = validation.pairs.filter(pl.col("submit") < DAY).height
-    assert json.loads(capsys.readouterr().out)["errors"]["jobs"] == first_day < 300
+    assert json.loads(capsys.readouterr().out)["errors"]["jobs"] == first_day < 120
     assert called([*line, "-p", "recorded"]) == 2
     assert "not a simulation" in capsys.readouterr().err
     write(tmp_path / "bare.parquet", jobs_of(5, 1, 1, 0.5))
