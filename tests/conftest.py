@@ -50,8 +50,8 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file go to one worker: the scheduler goes through all parts after every test."""
-    if config.getoption("dist") != "loadgroup":
+    """All quick tests of a file go to one worker: the scheduler goes through all parts after every test."""
+    if config.getoption("dist") != "loadgroup" or config.getoption("markexpr") != "not slow":
         return None
     from xdist.scheduler import LoadGroupScheduling
 
@@ -89,13 +89,13 @@ def pytest_collection_finish() -> None:
 
 
 def _shared(item: pytest.Item) -> str | None:
-    """The folder whose tests share a fixture that this test asks for; those of a file are together anyway.
+    """The widest place, a folder or a file, whose tests share a fixture that this test asks for.
 
     What has the scope of the session is cheap, and made once in every worker.
     """
     info = getattr(item, "_fixtureinfo", None)
     asked = [found[-1] for found in info.name2fixturedefs.values()] if info is not None else []
-    shared = [fixture.baseid for fixture in asked if fixture.scope == "package"]
+    shared = [fixture.baseid for fixture in asked if fixture.scope in ("package", "module")]
     return min(shared, key=len, default=None)
 
 
