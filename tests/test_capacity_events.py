@@ -49,12 +49,12 @@ CUTS: Rows = [
 ]
 
 
-def planted(folder: Path, seed: int, events: Rows) -> tuple[Validation, Explained]:
-    """Two weeks of 1,500 jobs on pools of nodes, or on queues; the record had events, the simulation none."""
+def planted(folder: Path, seed: int, events: Rows, jobs: int = 1500) -> tuple[Validation, Explained]:
+    """Two weeks of jobs on pools of nodes, or on queues; the record had events, the simulation none."""
     nodes = events[0]["kind"] == "Node"
     cluster = cluster_of({} if nodes else QUEUES, POOLS if nodes else {})
     plugin = "default-preemption" if nodes else "kueue-classic"
-    trace = write(folder / "real.parquet", jobs_of(1500, seed, 14, 0.9, list(POOLS) if nodes else ()))
+    trace = write(folder / "real.parquet", jobs_of(jobs, seed, 14, 0.9, list(POOLS) if nodes else ()))
     real = harness.replay(trace, plugin=plugin, cluster=cluster.patched(events), output=folder)
     record = folder / "record.parquet"
     write_trace(outcome_of(real, PLUGINS), record)
@@ -91,7 +91,7 @@ def agrees(found: Explained, events: Rows) -> bool:
 )
 def test_planted_events_are_found_and_explain_the_error(tmp_path: Path, events: Rows) -> None:
     """Objects, amounts, nodes and periods are those of the plan; the error falls by at least 80 %."""
-    _, found = planted(tmp_path, 1, events)
+    _, found = planted(tmp_path, 1, events, jobs=800)
     assert agrees(found, events)
     assert len(found.parts) == 2
     assert (found.share(found.after) or 0) >= 0.8
