@@ -143,7 +143,7 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
                 return "".join(_said([told], what, then, "Workload"))
     for pod in cluster.pods:
         if pod.key == key and not pod.node:
-            gates = ", because it has scheduling gates" if pod.gated else ""
+            gates = ", because it has scheduling gates" if pod.gates else ""
             whose = f"it belongs to Workload {pod.workload}" if pod.workload else ""
             return whose or f"{policy} does not take it over{gates}"
     there = {*(each.key for each in cluster.workloads), *(pod.key for pod in cluster.pods)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.cluster.coverage.common import OWNERS, metadata, selector, tolerations
 from harness.cluster.coverage.verdicts import Coverage, Row, assumed, below, harmless, modelled
+from harness.cluster.kinds.pods import KUEUES_GATES
 from harness.cluster.kinds.topology import TOPOLOGY_ANNOTATIONS
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -132,7 +133,6 @@ _OF_GROUPS: list[Row] = modelled(
 """The fields with which a pod names its kube-scheduler pod group, in both spellings."""
 
 _USUAL = ("default-scheduler",)
-_KUEUES_GATES = ("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology")  # Kueue removes them itself
 
 SPEC: list[Row] = [
     *_OF_ALL,
@@ -142,7 +142,8 @@ SPEC: list[Row] = [
     *modelled("nodeName", "priority", "priorityClassName", "preemptionPolicy"),
     *modelled("schedulerName"),
     *assumed(
-        "harness ignores these gates, except that Kueue's plugins leave out a gated pod without a Workload",
+        "harness leaves out a gated pod that waits for a node without a Workload; it ignores other gates, "
+        "and Kueue's own gates if the plugin is not Kueue's",
         "schedulingGates",
     ),
     *harmless("the API server has already added the values of the class to the pod", "runtimeClassName"),
@@ -163,7 +164,7 @@ _TEMPLATE: list[Row] = [
     *assumed(
         "harness treats the pods as if all scheduling gates were removed when they are admitted",
         "schedulingGates[].name",
-        usual=_KUEUES_GATES,
+        usual=tuple(sorted(KUEUES_GATES)),
     ),
 ]
 

@@ -97,6 +97,7 @@ def read_pod(fields: Fields) -> Pod:
     ended = status.string("phase") in ("Succeeded", "Failed")
     owners = {owner.string("kind") for owner in metadata.items("ownerReferences")}
     gone_at = read_time(metadata, "deletionTimestamp")
+    gates = spec.items("schedulingGates") if spec.raw("schedulingGates") else []
     return Pod(
         name,
         namespace,
@@ -122,7 +123,7 @@ def read_pod(fields: Fields) -> Pod:
         deadline=read_deadline(spec),
         gone_at=gone_at,
         told_at=None if gone_at is None else gone_at - _grace_of_deletion(metadata, grace),
-        gated=bool(spec.raw("schedulingGates")),
+        gates=tuple(gate.string("name") for gate in gates),
     )
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
+KUEUES_GATES = frozenset(("kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"))
+"""The scheduling gates that Kueue adds to pods, and removes when their Workload is admitted."""
+
 NamespaceLabels = Callable[[str], Mapping[str, str]]
 """A function that returns the labels of a namespace, for namespace selectors."""
 
@@ -214,7 +217,7 @@ class Pod(Fixed):
             are "" and None if the labels don't specify them.
         lasting: whether the pod runs until it is deleted, as the pods of a DaemonSet do.
         named_as_workload: whether a Workload in the manifests has the same namespace and name.
-        gated: whether the pod has scheduling gates, so that kube-scheduler does not schedule it yet.
+        gates: the names of the scheduling gates. kube-scheduler ignores the pod until all gates are gone.
     """
 
     name: str
@@ -243,7 +246,12 @@ class Pod(Fixed):
     gone_at: int | None = field(default=None, metadata=NEWER)
     told_at: int | None = field(default=None, metadata=NEWER)
     named_as_workload: bool = field(default=False, metadata=NEWER)
-    gated: bool = field(default=False, metadata=NEWER)
+    gates: tuple[str, ...] = field(default=(), metadata=NEWER)
+
+    @property
+    def held_back(self) -> bool:
+        """True if a controller other than Kueue must remove a scheduling gate before the pod is scheduled."""
+        return not KUEUES_GATES.issuperset(self.gates)
 
     @property
     def key(self) -> str:

@@ -21,8 +21,8 @@ def running_jobs(cluster: Cluster, at: int = 0) -> list[Arrival]:
     """Returns one job for each pod that is bound to a node of the cluster, sorted by start.
 
     After these jobs, there is one job for each pod that waits for a node, in the order of the manifests. Pods
-    of other schedulers (`schedulerName`) are left out. Pods that don't fit on their node are also left out,
-    because no kubelet would run them.
+    of other schedulers (`schedulerName`) and pods that a scheduling gate holds back are left out. Pods that
+    don't fit on their node are also left out, because no kubelet would run them.
 
     The run times of running pods are unknown. A running pod therefore runs until it is preempted, and then
     returns like any other job. A terminating pod runs until it is gone, for the time that `standing.leaving`
@@ -41,7 +41,7 @@ def pod_jobs(cluster: Cluster, pods: Iterable[Pod], at: int, first: int = 0) -> 
     several = [
         pod
         for pod in pods
-        if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod)))
+        if (pod.node in cluster.nodes or (not pod.node and cluster.schedules(pod) and not pod.held_back))
         and (not pod.terminating or leaving(cluster, pod))
     ]
     if not several:

@@ -92,6 +92,14 @@ def test_pods_of_another_scheduler_hold_resources_and_are_not_scheduled() -> Non
     assert "0 bind default/b on n2" in replay([*objects, configuration]).lines
 
 
+@pytest.mark.parametrize("gate", ["example.com/quota", "kueue.x-k8s.io/admission"])
+def test_a_pod_that_a_gate_holds_back_is_not_scheduled(gate: str) -> None:
+    """Nobody knows when its controller removes the gate; Kueue's own gates mean nothing without Kueue."""
+    waits = manifest("b", {"cpu": 10}, schedulingGates=[{"name": gate}])
+    bound = ["0 bind default/b on n1"] if gate.startswith("kueue") else []
+    assert replay([node("n1"), waits]).lines == bound
+
+
 def test_the_latest_start_decides_between_them() -> None:
     """Of two equal victims the one that started last is preempted, as the manifests say."""
     objects = [

@@ -186,7 +186,7 @@ def _others(cluster: Cluster, starts: Iterable[Start]) -> Iterator[Pod]:
     own = {pod.key for start in starts for pod in standing_of(cluster, start.manifest).pods.values()}
     without = {start.manifest.key for start in starts if not start.manifest.holds_quota}
     for pod in cluster.pods:
-        waits = not pod.workload and not pod.gated
+        waits = not pod.workload and not pod.gates
         if pod.key not in own and pod.workload not in without and (pod.node or waits):
             yield pod
 
