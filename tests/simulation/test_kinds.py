@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -440,6 +441,54 @@ def test_a_ray_job_that_keeps_its_cluster_is_refused() -> None:
     job = manifest("RayJob", spec={"rayClusterSpec": RAY, "submissionMode": "HTTPMode"})
     with pytest.raises(ClusterError, match=r"spec\.shutdownAfterJobFinishes: must be true"):
         submitted(cluster_from(dump(), "d"), job, "d")
+
+
+ELASTIC = {"annotations": {"kueue.x-k8s.io/elastic-job": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "metadata", "fault"),
+    [
+        ("RayCluster", {"enableInTreeAutoscaling": True}, {}, r"spec\.enableInTreeAutoscaling: Kueue"),
+        ("RayCluster", {"enableInTreeAutoscaling": True}, ELASTIC, ""),
+        ("RayService", {"enableInTreeAutoscaling": True}, {}, r"spec\.rayClusterConfig\.enableInTree"),
+        ("RayJob", {"enableInTreeAutoscaling": True}, {}, r"spec\.rayClusterSpec\.enableInTree"),
+        ("RayCluster", {"groupName": "head"}, {}, r"workerGroupSpecs\[0\]\.groupName: Kueue's webhook"),
+    ],
+)
+def test_ray_clusters_that_kueues_webhook_refuses(
+    kind: str, changes: dict[str, Any], metadata: dict[str, Any], fault: str
+) -> None:
+    """Autoscaling needs an elastic job, whose gate is on by default since 0.18."""
+    ray = {**RAY, **changes}
+    if "groupName" in changes:
+        ray["workerGroupSpecs"] = [{**RAY["workerGroupSpecs"][0], **changes}]
+    spec = {
+        "RayCluster": ray,
+        "RayService": {"rayClusterConfig": ray},
+        "RayJob": {"rayClusterSpec": ray, "shutdownAfterJobFinishes": True},
+    }[kind]
+    job = manifest(kind, spec=spec)
+    job["metadata"] |= metadata
+    with pytest.raises(ClusterError, match=fault) if fault else nullcontext():
+        submitted(cluster_from(dump(), "d"), job, "d")
+    if metadata:
+        old = kueue("v0.17.8")[0]
+        with pytest.raises(ClusterError, match="without the gate ElasticJobsViaWorkloadSlices"):
+            submitted(cluster_from([*dump(), old], "d"), job, "d")
+
+
+@pytest.mark.parametrize(
+    ("pod_sets", "release", "refused"), [(18, "", False), (19, "", True), (9, "v0.17.8", True)]
+)
+def test_a_job_of_more_pod_sets_than_a_workload_has_is_refused(
+    pod_sets: int, release: str, refused: bool
+) -> None:
+    """`MaxItems` of a Workload's `podSets`: Kueue cannot create the Workload, and the job stays suspended."""
+    jobs = [{"name": f"j{n}", "replicas": 1, "template": {"spec": JOB}} for n in range(pod_sets)]
+    items = [*dump(), *(kueue(release)[:1] if release else [])]
+    with pytest.raises(ClusterError, match=f"spec: makes {pod_sets} pod sets") if refused else nullcontext():
+        submitted(cluster_from(items, "d"), manifest("JobSet", spec={"replicatedJobs": jobs}), "d")
 
 
 def test_a_ray_job_of_an_existing_cluster_is_refused() -> None:

@@ -114,9 +114,6 @@ def _of_ray_job(job: Fields) -> Iterator[PodSet]:
     spec = job.child("spec")
     if spec.raw("clusterSelector"):
         spec.fault("clusterSelector", "Kueue does not manage a RayJob that uses an existing RayCluster")
-    queued = QUEUE in job.child("metadata").child("labels")  # an AppWrapper's RayJob has no queue
-    if queued and not spec.boolean("shutdownAfterJobFinishes"):
-        spec.fault("shutdownAfterJobFinishes", "must be true; otherwise, Kueue's webhook refuses the RayJob")
     yield from _of_ray_cluster(spec.child("rayClusterSpec"))
     if spec.string("submissionMode", "K8sJobMode") == "K8sJobMode":
         template = spec.raw("submitterPodTemplate") or _SUBMITTER

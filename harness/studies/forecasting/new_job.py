@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +10,13 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
-from harness.base.text import counted
 from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_differences import is_on_in
 from harness.cluster.kinds.kueue_releases import state_at
 from harness.cluster.kinds.managed_jobs import managed_jobs
 from harness.cluster.kinds.queues_missing import REMEDY
 from harness.cluster.kinds.request_defaults import RequestDefaults
-from harness.cluster.kinds.topology import PODSET
-from harness.cluster.kinds.workloads import DEADLINE, Workload, workload_from
+from harness.cluster.kinds.workloads import DEADLINE, workload_from
 from harness.cluster.load import cluster_from, unpacked
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.documents import Document, read_documents
@@ -39,6 +36,7 @@ from harness.studies.forecasting.job_kinds import (
     priority_class_of,
 )
 from harness.studies.forecasting.train_jobs import RUNTIMES, as_job_set, lacking_runtime
+from harness.studies.forecasting.webhooks import check_job
 
 _DEFAULT_QUEUE = "default"
 """The LocalQueue that Kueue gives to a job without a queue, if the job's namespace has it."""
@@ -61,9 +59,6 @@ Upstream: `ApplyDefaultWorkloadPriorityClass` in pkg/controller/jobframework/def
 
 _GIVES_DEFAULT_CLASS = "WorkloadPriorityClassDefaulting"
 """The feature gate of this rule."""
-
-_PLACES = "TopologyAwareScheduling"
-"""The feature gate with which Kueue reads topology requests."""
 
 NO_QUEUE = (
     f"Kueue schedules a job with a queue (label {QUEUE}) of a kind in integrations.frameworks of its "
@@ -229,8 +224,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         replace(workload_from(Fields(each, "", faults), {}), created=None)
         for each in (defaults.workload(each, limits_first=job["kind"] in _OF_PODS) for each in documents)
     ]
-    if pod_sets and is_on_in(cluster, _PLACES):
-        _check_topologies(pod_sets, workloads[0], faults)
+    if not faults and job["kind"] != WORKLOAD:
+        check_job(cluster, fields, pod_sets, workloads[0])
     if faults:
         raise ClusterError(source, faults)
     queue = workloads[0].queue
@@ -246,25 +241,6 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     latest = max(1 + max((each.created or 0 for each in cluster.workloads), default=0), cluster.as_of or 0)
     youngest = (replace(each, created=latest) for each in workloads)
     return replace(cluster, workloads=(*cluster.workloads, *youngest))
-
-
-def _check_topologies(pod_sets: Sequence[PodSet], workload: Workload, faults: list[Fault]) -> None:
-    """Adds a fault for each pod set of a job whose topology request Kueue's webhook refuses.
-
-    Upstream: pkg/controller/jobframework/tas_validation.go.
-    """
-    for made, found in zip(pod_sets, workload.pod_sets, strict=True):
-        annotations = mapping_of(mapping_of(made["template"], "metadata"), "annotations")
-        if not any(str(name).startswith(PODSET) for name in annotations):
-            continue
-        from harness.trace.topology import wrong_annotations  # It imports polars, which takes long.
-
-        wrong = wrong_annotations(json.dumps({"metadata": {"annotations": annotations}}, default=str))
-        size = max((layer.size for layer in found.topology.slices), default=0) if found.topology else 0
-        if not wrong and size > found.count:
-            wrong = f"requests slices of {size:,} pods, but has {counted(found.count, 'pod')}"
-        if wrong:
-            faults.append(Fault(f"pod set {found.name}", f"{wrong}; Kueue's webhook refuses such a job"))
 
 
 def _queue_given(cluster: Cluster, kind: str, namespace: str, labels: Mapping[str, Any], source: str) -> str:
