@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from harness.base.errors import Fault
+from harness.base.json_text import mapping_of
 from harness.base.pod_set import PodSet
 from harness.base.units import SECOND
 from harness.cluster.draft import Draft
@@ -260,10 +261,12 @@ def pod_spec_of(pod_set: PodSet, namespace: str, faults: list[Fault], where: str
     `pod_template` is the `spec` of a pod, or a template with `metadata.labels` and `spec`. `tolerations` and
     `affinity` are the fields of the same name in a pod's `spec`. If the containers of the template have
     requests, these requests apply. Otherwise, the requests in the trace apply, and a request of 0 counts as
-    absent.
+    absent. If the template is the manifest of a Pod, the Pod's status says what its containers hold.
     """
     fields = Fields(template_of(pod_set, faults, where), where, faults)
-    return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits)
+    status = mapping_of(_json(pod_set.pod_template, "pod_template", [], where), "status")
+    held = read_held(Fields(status, where, faults)) if status else None
+    return read_pod_spec(fields, namespace, pod_set.labels, pod_set.requests, pod_set.limits, held)
 
 
 def template_of(pod_set: PodSet, faults: list[Fault], where: str) -> dict[str, Any]:

@@ -92,6 +92,16 @@ def test_pods_of_another_scheduler_hold_resources_and_are_not_scheduled() -> Non
     assert "0 bind default/b on n2" in replay([*objects, configuration]).lines
 
 
+def test_a_pod_that_is_being_resized_holds_what_its_containers_have() -> None:
+    """Its manifest says less than the kubelet allocated, so that a second pod of that size has no room."""
+    resized = running("a", 2)
+    resized["spec"]["containers"][0]["name"] = "c"
+    told = [{"name": "c", "allocatedResources": {"cpu": "6"}, "resources": {"requests": {"cpu": "6"}}}]
+    resized["status"]["containerStatuses"] = told
+    world = replay([node("n1"), resized], job("b", {"cpu": 5}, at=1), job("c", {"cpu": 4}, at=1))
+    assert world.lines == ["0 bind default/a on n1", "1 bind c on n1"]
+
+
 @pytest.mark.parametrize("gate", ["example.com/quota", "kueue.x-k8s.io/admission"])
 def test_a_pod_that_a_gate_holds_back_is_not_scheduled(gate: str) -> None:
     """Nobody knows when its controller removes the gate; Kueue's own gates mean nothing without Kueue."""
