@@ -476,6 +476,18 @@ def test_a_history_of_stopped_queues_has_run_times(tmp_path: Path, stopped: str)
     assert found.starts[0].times == (3 * HOUR, 3 * HOUR, 3 * HOUR)
 
 
+def test_a_history_of_an_inactive_queue_has_run_times(tmp_path: Path) -> None:
+    """Its AdmissionCheck may come back; until then, a job of the queue waits, and the others start."""
+    past, closed = ran(tmp_path, *[5.0] * 60), queue("q", 4)
+    spec = next(each for each in closed if each["kind"] == "ClusterQueue")["spec"]
+    spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": "gone"}]}
+    check = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "other"}}
+    running, waiting = workload("runs", 4, queue="r", since=2), workload("next", 4, queue="r", hours=1)
+    world = cluster(closed, queue("r", 4), running, waiting, [{**check, "spec": {"controllerName": "c"}}])
+    found = harness.forecast(world, history=past, futures=2, workers=1, now=_now())
+    assert found.starts[0].times == (3 * HOUR, 3 * HOUR, 3 * HOUR)
+
+
 def test_who_fits_only_on_a_cordoned_node_does_not_keep_futures_going(tmp_path: Path) -> None:
     """The node may return, but nobody knows when. Its start is not known, and the reason names the node."""
     nodes = [

@@ -163,11 +163,11 @@ def history_of(
 ) -> History:
     """Returns the jobs of a trace, prepared so that they can arrive at a cluster again.
 
-    Jobs that `policy` could never start are omitted. Jobs of a stopped queue are not, because the queue may
-    resume, and the run times of its jobs are known. If no job is left, none arrives again, but the jobs did
-    run, perhaps before the cluster changed, so their run times count. By default, each option of the policy
-    has its declared default. `dated` says whether the times in the trace are on the cluster's clock, which is
-    assumed by default if the trace has timestamps.
+    Jobs that `policy` could never start are omitted. Jobs of a stopped or inactive queue are not, because the
+    queue may resume, and the run times of its jobs are known. If no job is left, none arrives again, but the
+    jobs did run, perhaps before the cluster changed, so their run times count. By default, each option of the
+    policy has its declared default. `dated` says whether the times in the trace are on the cluster's clock,
+    which is assumed by default if the trace has timestamps.
     """
     submit = trace.frame["submit_time"].to_physical()
     whole = trace = homed(trace, cluster)
@@ -195,8 +195,10 @@ def history_of(
 
 
 def _resumed(cluster: Cluster) -> Cluster:
-    """Returns a cluster in which no queue is stopped."""
-    queues = {name: replace(each, stop_policy="None") for name, each in cluster.cluster_queues.items()}
+    """Returns a cluster in which no queue is stopped, or inactive because something is missing."""
+    queues = {
+        name: replace(each, stop_policy="None", inactive="") for name, each in cluster.cluster_queues.items()
+    }
     doors = {name: replace(each, stop_policy="None") for name, each in cluster.local_queues.items()}
     return replace(cluster, cluster_queues=frozen(queues), local_queues=Frozen(doors))
 
