@@ -41,6 +41,7 @@ from harness.cluster.kinds.preemption_strategies import (
     Strategy,
     strategies_of,
 )
+from harness.cluster.kinds.request_defaults import LimitRange, limits_by_namespace
 from harness.cluster.kinds.scheduler_configuration import (
     DEVICE_POLICIES,
     DevicePlacement,
@@ -73,17 +74,17 @@ from harness.cluster.standing import Standing, leaving, standing_of
 
 __all__ = [
     "ACK", "ALL_DEVICES", "CAPACITY", "CORE_RESOURCES", "DEFAULT_STRATEGIES", "DELETION", "DEVICE_POLICIES",
-    "GATES", "GATES_BY_RELEASE", "HOSTNAME", "KOORDINATOR", "KOORDINATORS", "NEWEST", "PERMITTED_STRATEGIES",
-    "PERMITTED_TEXT", "PRIORITY_BOOST", "QUOTA_NAME_LABEL", "REJECTED", "RELEASES", "RETRY",
-    "RULES_BY_RELEASE", "SYSTEM_PRIORITY_CLASSES", "UNLIMITED", "AdmissionFairSharing", "ClaimTemplate",
-    "Cluster", "ClusterQueue", "Cohort", "Container", "Counting", "DevicePlacement", "DeviceRequest",
-    "ElasticQuota", "FlavorFungibility", "FlavorQuotas", "GroupReference", "Instant", "KueueConfiguration",
-    "LocalQueue", "Membership", "Node", "NodeSelectorTerm", "Pod", "PodDisruptionBudget", "PodGroup",
-    "PodSpec", "PriorityClass", "QuotaLeaves", "Release", "Requirement", "ResourceFlavor", "ResourceGroup",
-    "ResourceQuota", "SchedulerConfiguration", "SchedulingGroup", "Standing", "Strategy", "Taint",
-    "Toleration", "Topology", "TopologyRequest", "WaitForPodsReady", "Workload", "controller_release", "ever",
-    "frozen",
-    "group_name", "is_koordinators", "is_on", "leaves_of", "leaving", "membership_of", "nearest_release",
-    "release_named", "saturating_amounts", "semantics_of", "standing_of", "state_at", "strategies_of",
-    "taint_text", "why_refused",
+    "GATES", "GATES_BY_RELEASE", "HOSTNAME", "KOORDINATOR", "KOORDINATORS", "NEWEST",
+    "PERMITTED_STRATEGIES", "PERMITTED_TEXT", "PRIORITY_BOOST", "QUOTA_NAME_LABEL", "REJECTED", "RELEASES",
+    "RETRY", "RULES_BY_RELEASE", "SYSTEM_PRIORITY_CLASSES", "UNLIMITED", "AdmissionFairSharing",
+    "ClaimTemplate", "Cluster", "ClusterQueue", "Cohort", "Container", "Counting", "DevicePlacement",
+    "DeviceRequest", "ElasticQuota", "FlavorFungibility", "FlavorQuotas", "GroupReference", "Instant",
+    "KueueConfiguration", "LimitRange", "LocalQueue", "Membership", "Node", "NodeSelectorTerm", "Pod",
+    "PodDisruptionBudget", "PodGroup", "PodSpec", "PriorityClass", "QuotaLeaves", "Release", "Requirement",
+    "ResourceFlavor", "ResourceGroup", "ResourceQuota", "SchedulerConfiguration", "SchedulingGroup",
+    "Standing", "Strategy", "Taint", "Toleration", "Topology", "TopologyRequest", "WaitForPodsReady",
+    "Workload", "controller_release", "ever", "frozen", "group_name", "is_koordinators", "is_on",
+    "leaves_of", "leaving", "limits_by_namespace", "membership_of", "nearest_release", "release_named",
+    "saturating_amounts", "semantics_of", "standing_of", "state_at", "strategies_of", "taint_text",
+    "why_refused",
 ]  # fmt: skip

@@ -121,9 +121,6 @@ RUNTIME_CLASS = Coverage(
 
 LIMIT_RANGE = Coverage(
     metadata(namespaced=True),
-    modelled("spec.limits[].(type|default{}|defaultRequest{})"),
-    assumed(
-        "harness uses these bounds only for default values, and assumes that all pods stay within them",
-        "spec.limits[].(max|min|maxLimitRequestRatio)",
-    ),
+    modelled("spec.limits[].(type|default{}|defaultRequest{}|max{}|min{})"),
+    assumed("harness assumes that all pods stay within this ratio", "spec.limits[].maxLimitRequestRatio"),
 )

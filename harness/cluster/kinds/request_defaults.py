@@ -6,7 +6,7 @@ upstream code is `AdjustResources` in pkg/workload/resources.go and `Summarize` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, final
 
@@ -14,11 +14,13 @@ from harness.base.json_text import mapping_of
 from harness.base.units import format_amount
 from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.kinds.containers import Amounts
 from harness.cluster.kinds.workloads import Workload, workload_from
-from harness.cluster.model import frozen
+from harness.cluster.model import NEWER, frozen
 from harness.cluster.yaml.fields import Fields
 
-_CONTAINER = "Container"
+_CONTAINER, _POD = "Container", "Pod"
+_OUTSIDE = "requests more or less than a LimitRange of its namespace allows"
 
 
 @fixed()
@@ -31,12 +33,37 @@ class RuntimeClass(Value):
 
 @fixed()
 class LimitRange(Value):
-    """The limits and requests that containers of a namespace have by default, by resource."""
+    """The limits and requests that containers of a namespace have by default, and bounds, by resource.
+
+    Attributes:
+        least, most: the bounds of the requests and limits of a container.
+        pod_least, pod_most: the bounds of the requests of a pod.
+    """
 
     name: str
     namespace: str
     default: Mapping[str, int] = field(default_factory=frozen)
     default_request: Mapping[str, int] = field(default_factory=frozen)
+    least: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+    most: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+    pod_least: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+    pod_most: Mapping[str, int] = field(default_factory=frozen, metadata=NEWER)
+
+    def why_refused(self, containers: Iterable[tuple[Amounts, Amounts]], pod: Amounts) -> str:
+        """Returns why Kueue refuses a pod with these requests, or "".
+
+        `containers` has the requests and the limits of each container. No request exceeds its limit.
+        Upstream: `ValidatePodSpec` in pkg/util/limitrange/limitrange.go.
+        """
+        for requests, limits in containers:
+            if _beyond({**requests, **limits}, self.most) or _beyond(self.least, {**limits, **requests}):
+                return f"a container {_OUTSIDE}"
+        outside = _beyond(pod, self.pod_most) or _beyond(self.pod_least, pod)
+        return f"a pod {_OUTSIDE}" if outside else ""
+
+
+def _beyond(amounts: Amounts, most: Amounts) -> bool:
+    return any(amounts.get(resource, 0) > limit for resource, limit in most.items())
 
 
 def read_runtime_class(fields: Fields, draft: Draft) -> None:
@@ -46,7 +73,7 @@ def read_runtime_class(fields: Fields, draft: Draft) -> None:
 
 
 def read_limit_range(fields: Fields, draft: Draft) -> None:
-    """Read the defaults of a LimitRange for containers.
+    """Read the defaults of a LimitRange for containers, and its bounds for containers and pods.
 
     An API server writes missing defaults into a LimitRange: the default limit of a resource is its `max`, and
     its default request is the default limit, or else its `min`.
@@ -54,34 +81,64 @@ def read_limit_range(fields: Fields, draft: Draft) -> None:
     metadata = read_metadata(fields)
     limits: dict[str, int] = {}
     requests: dict[str, int] = {}
+    bounds: dict[str, tuple[Amounts, Amounts]] = {_CONTAINER: ({}, {}), _POD: ({}, {})}
     for item in fields.child("spec").items("limits"):
         most, default = item.amounts("max"), item.amounts("default")
         least, request = item.amounts("min"), item.amounts("defaultRequest")
-        if item.string("type", required=True) == _CONTAINER:
+        kind = item.string("type", required=True)
+        if kind == _CONTAINER:
             default = {**most, **default}
             limits = {**default, **limits}
             requests = {**least, **default, **request, **requests}
-    found = LimitRange(metadata.name, metadata.namespace, frozen(limits), frozen(requests))
+        if kind in bounds:
+            bounds[kind] = _closest(bounds[kind], (least, most))
+    found = LimitRange(
+        metadata.name,
+        metadata.namespace,
+        frozen(limits),
+        frozen(requests),
+        *(frozen(each) for kind in (_CONTAINER, _POD) for each in bounds[kind]),
+    )
     draft.limit_ranges.add((found.namespace, found.name), found, fields)
+
+
+def _closest(one: tuple[Amounts, Amounts], other: tuple[Amounts, Amounts]) -> tuple[Amounts, Amounts]:
+    """Returns the largest of two lower bounds and the smallest of two upper bounds for each resource."""
+    (least, most), (other_least, other_most) = one, other
+    lower = {name: max(least.get(name, amount), amount) for name, amount in other_least.items()}
+    upper = {name: min(most.get(name, amount), amount) for name, amount in other_most.items()}
+    return {**least, **lower}, {**most, **upper}
+
+
+def limits_by_namespace(ranges: Mapping[tuple[str, str], LimitRange]) -> dict[str, LimitRange]:
+    """Returns what all LimitRanges of a namespace say together, by namespace.
+
+    If several LimitRanges have a default for a resource, the first one by name counts. Of several bounds, the
+    closest one counts.
+    """
+    found: dict[str, LimitRange] = {}
+    for (namespace, name), each in sorted(ranges.items()):
+        first = found.get(namespace, LimitRange("", namespace))
+        found[namespace] = LimitRange(
+            name,
+            namespace,
+            frozen({**each.default, **first.default}),
+            frozen({**each.default_request, **first.default_request}),
+            *map(frozen, _closest((first.least, first.most), (each.least, each.most))),
+            *map(frozen, _closest((first.pod_least, first.pod_most), (each.pod_least, each.pod_most))),
+        )
+    return found
 
 
 @final
 class RequestDefaults:
-    """The quantities that the RuntimeClasses and LimitRanges of a cluster add to requests.
-
-    If several LimitRanges of a namespace have a default for a resource, the first one by name counts.
-    """
+    """The quantities that the RuntimeClasses and LimitRanges of a cluster add to requests."""
 
     def __init__(
         self, classes: Mapping[str, RuntimeClass], ranges: Mapping[tuple[str, str], LimitRange]
     ) -> None:
         self._classes = classes
-        self._ranges: dict[str, LimitRange] = {}
-        for (namespace, name), each in sorted(ranges.items()):
-            first = self._ranges.get(namespace, LimitRange("", namespace))
-            limits = {**each.default, **first.default}
-            requests = {**each.default_request, **first.default_request}
-            self._ranges[namespace] = LimitRange(name, namespace, frozen(limits), frozen(requests))
+        self._ranges = limits_by_namespace(ranges)
 
     def workload(self, manifest: Mapping[str, Any], *, limits_first: bool = False) -> dict[str, Any]:
         """Returns a Workload's manifest with the overhead and the default requests added to its pod sets.

@@ -120,8 +120,7 @@ class Impossible:
         if home not in self._closes:
             self._closes[home] = why_inactive(self._cluster, queue.name, job), self._mismatch(queue, job)
         inactive, mismatch = self._closes[home]
-        invalid = "" if asks.valid else "a container requests more than its limit"
-        return inactive or invalid or mismatch
+        return inactive or asks.invalid or mismatch
 
     def _mismatch(self, queue: ClusterQueue, job: Job) -> str:
         selector = queue.namespace_selector

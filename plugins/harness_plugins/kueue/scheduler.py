@@ -24,7 +24,7 @@ from harness_plugins.kueue.record.crashes import Crashes
 from harness_plugins.kueue.record.refusals import Refused
 from harness_plugins.kueue.rules.changes import KINDS, Removed, alike, changed, queues_ever, tree_of
 from harness_plugins.kueue.rules.device_claims import asking_of
-from harness_plugins.kueue.rules.entry import INVALID, NAMESPACE_MISMATCH, Admitted, Outcome
+from harness_plugins.kueue.rules.entry import NAMESPACE_MISMATCH, Admitted, Outcome
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import PODS, PodSetOffer
 from harness_plugins.kueue.rules.preemption import IN_COHORT_RECLAIM_WHILE_BORROWING, Target
@@ -541,7 +541,7 @@ class Scheduler:
             elif workload.asks.valid:
                 taken.append(workload)
             else:
-                self._refusals.leave_out(workload, INVALID)
+                self._refusals.leave_out(workload, workload.asks.invalid)
                 if not (pending := self._queue_of(workload)).queue.strict:
                     if self._parks_any_class:
                         pending.set_class_inadmissible(workload.equivalence_class)

@@ -32,7 +32,7 @@ def waiting(pending: PendingQueue, asks: int, place: int) -> Workload:
     """A workload that waits in a queue at a place, asking for one of several things."""
     workload = Workload(f"w{place}", f"uid-{place}", 0, place)
     workload.cluster_queue = pending.queue
-    workload.asks, workload.counts = Asks((), Number(asks), reclaims=True, valid=True), ()
+    workload.asks, workload.counts = Asks((), Number(asks), reclaims=True), ()
     pending.add(workload)
     return workload
 

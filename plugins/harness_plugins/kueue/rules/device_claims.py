@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, final
 
 from harness.base.units import INT64_MAX
-from harness.models.cluster import ALL_DEVICES, ClaimTemplate, Cluster, Counting, DeviceRequest, frozen
+from harness.models.cluster import (
+    ALL_DEVICES,
+    ClaimTemplate,
+    Cluster,
+    Counting,
+    DeviceRequest,
+    frozen,
+    limits_by_namespace,
+)
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.state.asks import Asking, Claimed
 
@@ -105,7 +113,8 @@ class DeviceClaims:
 
 def asking_of(cluster: Cluster, gates: Gates) -> Asking:
     """Returns an object that finds the requests of jobs, including the devices that they claim."""
-    return Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates))
+    limits = limits_by_namespace(cluster.limit_ranges)
+    return Asking(reclaims=gates.reclaimable_pods, claims=DeviceClaims(cluster, gates), limits=limits)
 
 
 def _names_any(claim: Mapping[str, Any]) -> bool:

@@ -64,7 +64,6 @@ FAILED_AFTER_NOMINATION: Final = "FailedAfterNomination"
 INADMISSIBLE: Final = "Inadmissible"
 
 NAMESPACE_MISMATCH = "Workload namespace doesn't match ClusterQueue selector"
-INVALID = "Workload has requests that exceed its limits"
 NO_LONGER_FITS: Final = "Workload no longer fits after processing another workload"
 OVERLAP = "Workload has overlapping preemption targets with another workload"
 PENDING: Final = "Pending the preemption of its targets"

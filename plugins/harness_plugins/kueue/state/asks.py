@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from harness.base.errors import ClusterError, Fault
 from harness.base.memo import Memo
-from harness.models.cluster import Container, saturating_amounts
+from harness.models.cluster import Container, LimitRange, saturating_amounts
 from harness.models.manifests import Fields, template_of
 from harness.policy import Job, PodSet
 from harness_plugins.kueue.state.number import Number
@@ -28,6 +28,9 @@ _SHAPE = (
 )
 """The fields of a pod spec, apart from the requests, that Kueue includes in the hash of equivalent workloads.
 """
+
+
+OVER_LIMIT = "a container requests more than its limit"
 
 
 class Claimed(NamedTuple):
@@ -56,7 +59,8 @@ class Asks:
         counts: the number of pods in each pod set that need quota. It is valid until more pods finish.
         number: a number that differs for requests that are scheduled differently.
         reducible: whether partial admission can admit some pod set with fewer pods.
-        valid: False if a container or a pod requests more than its limit.
+        invalid: why Kueue cannot admit the pods, whatever quota is free, or "".
+        valid: whether `invalid` is empty.
         claimed: the devices that the pods claim, or None if there are no claims.
     """
 
@@ -66,7 +70,7 @@ class Asks:
         number: Number,
         *,
         reclaims: bool,
-        valid: bool,
+        invalid: str = "",
         claimed: Claimed | None = None,
     ) -> None:
         self.pod_sets = pod_sets
@@ -79,7 +83,8 @@ class Asks:
         self.reducible = any(
             pod_set.min_count < count for pod_set, count in zip(pod_sets, self.full, strict=True)
         )
-        self.valid = valid
+        self.invalid = invalid
+        self.valid = not invalid
 
 
 _MOST = 1 << 14  # A replay often uses the requests that the check before it has found.
@@ -92,11 +97,13 @@ class Asking:
     Args:
         reclaims: whether finished pods need no quota.
         claims: a function that counts devices, based on the claim templates in the job's namespace.
+        limits: the bounds of the LimitRanges, by namespace.
     """
 
-    def __init__(self, *, reclaims: bool, claims: CountsClaims) -> None:
+    def __init__(self, *, reclaims: bool, claims: CountsClaims, limits: Mapping[str, LimitRange]) -> None:
         self._reclaims = reclaims
         self._claims = claims
+        self._limits = limits
         # Keyed by content, because jobs share pod sets. The namespace matters for claims.
         self._known: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo(_MOST)
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
@@ -116,7 +123,10 @@ class Asking:
 
     def _asked(self, job: Job) -> Asks:
         faults: list[Fault] = []
-        described = [_Described(each, f"job {job.id}, pod set {each.name}", faults) for each in job.pod_sets]
+        limits = self._limits.get(job.namespace)
+        described = [
+            _Described(each, limits, f"job {job.id}, pod set {each.name}", faults) for each in job.pod_sets
+        ]
         if faults:
             raise ClusterError("the trace", faults)
         claimed = None
@@ -127,9 +137,9 @@ class Asking:
             claimed = self._claims(claims, job.namespace)
         content = tuple(map(self._content, job.pod_sets, described))
         devices = () if claimed is None else tuple(tuple(sorted(each.items())) for each in claimed.amounts)
-        valid = not any(each.over_limit for each in described)
+        invalid = next((each.invalid for each in described if each.invalid), "")
         number = self._number((content, devices))
-        return Asks(job.pod_sets, number, reclaims=self._reclaims, valid=valid, claimed=claimed)
+        return Asks(job.pod_sets, number, reclaims=self._reclaims, invalid=invalid, claimed=claimed)
 
     def _number(self, content: Any) -> Number:
         number = self._numbers.get(content)
@@ -159,13 +169,14 @@ class _Described:
 
     Attributes:
         shape: the fields of the template that distinguish pods, as JSON, or "" if there are none.
-        over_limit: whether any container, or the pod itself, requests more of a resource than its own limit.
+        invalid: why Kueue cannot admit such pods, or "". A container or the pod itself can request more than
+            its own limit, or violate a bound of a LimitRange (upstream's ValidateAdmissibility).
         claims: the `resourceClaims` of the template.
     """
 
-    def __init__(self, pod_set: PodSet, where: str, faults: list[Fault]) -> None:
+    def __init__(self, pod_set: PodSet, limits: LimitRange | None, where: str, faults: list[Fault]) -> None:
         template = template_of(pod_set, faults, where)
-        self.over_limit = _exceed(pod_set.requests, pod_set.limits)
+        self.invalid = _why_invalid([(pod_set.requests, pod_set.limits)], pod_set, limits)
         self.claims: list[Mapping[str, Any]] = []
         self.shape = ""
         if not template:  # most pod sets in traces have only requests
@@ -173,8 +184,6 @@ class _Described:
         spec = Fields(template, where, faults)
         containers = [[_container(item) for item in spec.items(name)] for name in _LISTS]
         said = [(requests, limits) for kind in containers for requests, limits, _ in kind if requests]
-        if said:
-            self.over_limit = any(_exceed(*each) for each in said)
         found = spec.raw("resourceClaims")
         self.claims = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         shape: dict[str, Any] = {
@@ -185,16 +194,30 @@ class _Described:
         }
         if any(containers):
             shape["containers"] = [[(requests, ports) for requests, _, ports in kind] for kind in containers]
-        of_pod, limits, _ = _container(spec)
+        of_pod, limits_of_pod, _ = _container(spec)
+        if said:
+            self.invalid = _why_invalid(said, pod_set, limits)
         if of_pod:
             shape["resources"] = of_pod
-            self.over_limit = self.over_limit or _exceed(of_pod, limits)
+            if _exceed(of_pod, limits_of_pod):
+                self.invalid = OVER_LIMIT
         self.shape = json.dumps(shape, sort_keys=True) if shape else ""
 
 
 def _container(fields: Fields) -> tuple[Mapping[str, int], Mapping[str, int], Any]:
     container = Container(fields, saturating_amounts)
     return container.requests, container.limits, fields.raw("ports")
+
+
+def _why_invalid(
+    containers: Sequence[tuple[Mapping[str, int], Mapping[str, int]]],
+    pod_set: PodSet,
+    limits: LimitRange | None,
+) -> str:
+    """Returns why the requests and limits of containers keep their pods from being admitted, or ""."""
+    if any(_exceed(*each) for each in containers):
+        return OVER_LIMIT
+    return "" if limits is None else limits.why_refused(containers, pod_set.requests)
 
 
 def _exceed(requests: Mapping[str, int], limits: Mapping[str, int]) -> bool:
