@@ -57,7 +57,10 @@ Examples:
     help="Forecast only this waiting workload; may be repeated. Futures end when these workloads have "
     "started.",
 )  # fmt: skip
-@one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
+@one_plugin(
+    "Kueue's plugin if there are ClusterQueues, that of elastic quotas if there are such quotas, else "
+    "default-preemption"
+)
 @setting_options("on_preemption")
 @click.option(
     "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",

@@ -51,7 +51,10 @@ Examples:
     "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
     help="Answer only for this waiting workload of the dump; may be repeated.",
 )  # fmt: skip
-@one_plugin("Kueue's plugin if there are ClusterQueues, else default-preemption")
+@one_plugin(
+    "Kueue's plugin if there are ClusterQueues, that of elastic quotas if there are such quotas, else "
+    "default-preemption"
+)
 @setting_options("on_preemption")
 @click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after another.")
 @click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.base.errors import InputError
 from harness.base.text import counted
+from harness.cluster.kinds.elastic import ACK, semantics_of
 from harness.cluster.kinds.queues_missing import REMEDY, without_queues
 from harness.cluster.model import Cluster
 from harness.runs.inputs import default_plugin
@@ -27,12 +28,15 @@ def require_queues(cluster: Cluster) -> None:
 def scheduler_of(cluster: Cluster) -> str:
     """Returns the plugin for a live cluster, which is Kueue's if there are ClusterQueues.
 
-    Without ClusterQueues, the plugin is kube-scheduler's. Kueue's Configuration determines whether fair
-    sharing is on. A KubeSchedulerConfiguration can name any plugin.
+    Kueue's Configuration determines whether fair sharing is on. Without ClusterQueues, elastic quotas decide,
+    and ACK's preemption adapts to pods without a quota by default. Without any quotas, the plugin is
+    kube-scheduler's. A KubeSchedulerConfiguration can name any plugin.
     """
     if cluster.scheduler is not None:
         return default_plugin(cluster)
     if cluster.cluster_queues:
         fair = cluster.kueue is not None and cluster.kueue.strategies is not None
         return "fairsharing" if fair else "kueue-classic"
+    if cluster.elastic_quotas:
+        return "auto" if semantics_of(cluster.elastic_quotas) == ACK else "elasticquota"
     return "default-preemption"

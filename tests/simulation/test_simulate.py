@@ -999,6 +999,18 @@ def test_a_change_of_an_elastic_quota_keeps_the_rules_of_quotas(most: int, chang
     assert [each.text for each in found.changes or ()] == changes
 
 
+def test_elastic_quotas_of_a_dump_decide_unless_another_scheduler_is_named() -> None:
+    """They are there, so the scheduler of the cluster reads them; kube-scheduler does not."""
+    items = [node("n0"), flat("d", 0, 0)]
+    (found,) = asked(items, POD)
+    assert outcome(found) == ("never", "")
+    assert "quota d would use more" in found.why
+    (found,) = asked(items, POD, plugin="default-preemption")
+    assert outcome(found) == ("starts", "")
+    whole = harness.simulate(cluster_from([node("n0"), tree(0, 0)], "dump"), [POD], plugins=LIBRARY)
+    assert (whole.plugin, whole.answers[0].verdict) == ("auto", "never")
+
+
 def test_asking_in_python_refuses_what_is_no_argument() -> None:
     """With what it takes."""
     with pytest.raises(harness.OptionError, match="jobs"):
