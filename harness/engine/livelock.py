@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from harness.base.text import first_of
+from harness.base.text import first_of, times
 from harness.base.units import DAY, SECOND, format_duration
 from harness.base.values import Value, fixed
 from harness.policy import Job
@@ -191,8 +191,8 @@ class Watch:
 
     def _found(self) -> Livelock:
         preempted: dict[Job, int] = {}
-        for (job, _), times in self._all.times.items():
-            preempted[job] = preempted.get(job, 0) + times
+        for (job, _), count in self._all.times.items():
+            preempted[job] = preempted.get(job, 0) + count
         involved = dict.fromkeys((*preempted, *self._preemptors))
         parties = [Party(job.id, preempted.get(job, 0), self._preemptors.get(job, 0)) for job in involved]
         often = [each for each in parties if max(each.preempted, each.preempts) > 1]
@@ -201,6 +201,6 @@ class Watch:
 
 
 def _told(party: Party, hit: str) -> str:
-    parts = [f"{hit} {party.preempted:,} times"] if party.preempted else []
-    parts += [f"preemptor {party.preempts:,} times"] if party.preempts else []
+    parts = [f"{hit} {times(party.preempted)}"] if party.preempted else []
+    parts += [f"preemptor {times(party.preempts)}"] if party.preempts else []
     return f"job {party.job} ({', '.join(parts)})"

@@ -30,7 +30,7 @@ from harness.base.units import DAY, HOUR, MINUTE, SECOND
 from harness.engine import Engine, Losses, livelock, waking
 from harness.engine.engine import Outcome
 from harness.engine.events import NullRecorder
-from harness.engine.livelock import ROUNDS, SPAN, Livelock
+from harness.engine.livelock import ROUNDS, SPAN, Livelock, Party
 from harness.testing import Script, nodes, pool, replayed
 
 POOL = pool(cpu=1000)
@@ -375,3 +375,10 @@ def test_wakes_until_something_happens_are_no_loop() -> None:
     assert (long.end, long.stopped) == (7 * DAY, None)
     cut = ended(wakeful(MINUTE), Script().job("never", cpu=2000), until=7 * DAY)
     assert (cut.end, cut.stopped) == (7 * DAY, None)
+
+
+def test_what_happened_once_is_told_as_once() -> None:
+    """One job is preempted again and again by another, which a third one preempted before."""
+    found = Livelock(0, 40 * DAY, 1_001, (Party("a", 1_000, 0), Party("b", 1, 1_000), Party("c", 0, 1)))
+    b = "job b (preempted once, preemptor 1,000 times)"
+    assert f"job a (preempted 1,000 times), {b}, job c (preemptor once)" in str(found)
