@@ -424,7 +424,20 @@ class Cluster(Value):
 
         Pods of other schedulers only use resources.
         """
-        return pod.scheduler == (self.scheduler.scheduler_name if self.scheduler else "")
+        return pod.scheduler in self.scheduler_names
+
+    @cached_property
+    def scheduler_names(self) -> tuple[str, ...]:
+        """The names of the replayed scheduler in pods, where "" is Kubernetes' default scheduler.
+
+        Without a KubeSchedulerConfiguration, it has the usual name of a scheduler with such elastic quotas,
+        too.
+        """
+        from harness.cluster.kinds.elastic import USUAL_NAMES, semantics_of
+
+        if self.scheduler is not None:
+            return (self.scheduler.scheduler_name,)
+        return "", USUAL_NAMES.get(semantics_of(self.elastic_quotas), "")
 
     def priority_of(self, name: str) -> PriorityClass | None:
         """Returns the Kueue or Kubernetes class that a trace's `priority_class` names, or None.

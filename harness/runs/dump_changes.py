@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.base.json_text import mapping_of
 from harness.base.text import first_of
-from harness.cluster.kinds.pods import Pod
+from harness.cluster.kinds.pods import DEFAULT_SCHEDULER, Pod
 from harness.cluster.kinds.queues_missing import REMEDY
 from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster
@@ -77,9 +77,21 @@ def _nobody_takes(
     untaken = f"{name} does not take them over"
     runs = [pod.key for pod in several[0].pods if left(pod) and pod.node in several[0].nodes]
     yield from _said(runs, "already run", f"{untaken}, so harness treats their nodes as free")
-    waits = [pod.key for each in several for pod in each.pods if left(pod) and not pod.node]
-    yield from _said(waits, "wait for a node", untaken)
+    found: dict[str, list[str]] = {}
+    for each in several:
+        for pod in each.pods:
+            if left(pod) and not pod.node:
+                found.setdefault(_why_untaken(each, pod), []).append(pod.key)
+    for why, names in found.items():
+        yield from _said(names, f"wait for a node{why and f', but have {why}'}", untaken)
     yield from workloads_left_out(several, taken, name, by_queues=by_queues)
+
+
+def _why_untaken(cluster: Cluster, pod: Pod) -> str:
+    """Returns what a waiting Pod has that keeps it from being scheduled in a replay, or ""."""
+    if not cluster.schedules(pod):
+        return f"another scheduler ({pod.scheduler or DEFAULT_SCHEDULER})"
+    return "scheduling gates" if pod.gates else ""
 
 
 def workloads_left_out(
@@ -143,9 +155,9 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
                 return "".join(_said([told], what, then, "Workload"))
     for pod in cluster.pods:
         if pod.key == key and not pod.node:
-            gates = ", because it has scheduling gates" if pod.gates else ""
             whose = f"it belongs to Workload {pod.workload}" if pod.workload else ""
-            return whose or f"{policy} does not take it over{gates}"
+            why = _why_untaken(cluster, pod)
+            return whose or f"{policy} does not take it over{why and f', because it has {why}'}"
     there = {*(each.key for each in cluster.workloads), *(pod.key for pod in cluster.pods)}
     return "it holds quota or a node, or has ended" if key in there else ""
 

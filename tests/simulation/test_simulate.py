@@ -22,6 +22,7 @@ from live_dumps import job as batch_job
 
 import harness
 from harness.base.errors import ClusterError, InputError, OptionError
+from harness.cluster.kinds.elastic import KOORDINATOR
 from harness.cluster.load import cluster_from
 from harness.plugins import load
 from harness.studies.forecasting.new_job import submitted
@@ -214,12 +215,38 @@ def test_a_job_keeps_the_quota_that_its_queue_has_no_more() -> None:
     assert "pods" not in {each.kind for each in found.changes or ()}
 
 
+@pytest.mark.parametrize(
+    ("labels", "scheduler", "ours"),
+    [
+        ({f"{KOORDINATOR}is-parent": "false"}, "koord-scheduler", True),
+        ({f"{KOORDINATOR}is-parent": "false"}, "default-scheduler", True),
+        ({f"{KOORDINATOR}is-parent": "false"}, "scheduler-plugins-scheduler", False),
+        ({}, "scheduler-plugins-scheduler", True),
+        ({}, "volcano", False),
+    ],
+)
+def test_the_usual_scheduler_of_elastic_quotas_places_its_pods(
+    labels: dict[str, str], scheduler: str, ours: bool
+) -> None:
+    """Pods name it, and a dump rarely has its configuration; a note names pods of others."""
+    quota = flat("d", 8, 8)
+    quota["metadata"]["labels"] = labels
+    waits = pod("p", "", 4, owners=[])
+    waits["spec"]["schedulerName"] = scheduler
+    found = harness.simulate(cluster_from([node("n0"), quota, waits], "dump"), plugins=LIBRARY)
+    assert [each.verdict for each in found.answers] == (["starts"] if ours else [])
+    told = f"wait for a node, but have another scheduler ({scheduler}): 1 (d/p)"
+    assert any(told in each for each in found.notes) != ours
+
+
 def test_a_gated_pod_takes_no_node() -> None:
     """Kueue holds it back until its pod group is whole; a submitted one waits for a node like any other."""
     gated = pod("early", "", 8, owners=[])
     gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
     (found,) = asked(dump(gated, nodes=1), job(8))
     assert outcome(found) == ("starts", "")
+    notes = harness.simulate(cluster_from(dump(gated), "dump"), plugins=LIBRARY).notes
+    assert any("wait for a node, but have scheduling gates: 1 (d/early)" in each for each in notes)
     with pytest.raises(InputError) as error:
         asked(dump(gated), workloads=["d/early"])
     assert error.value.hint == "kueue-classic does not take it over, because it has scheduling gates"

@@ -11,10 +11,15 @@ from typing import Any, final
 
 from harness.base.json_text import mapping_of
 from harness.base.values import Value, fixed
-from harness.cluster.model import NEWER, UNLIMITED, Cluster
+from harness.cluster.model import NEWER, UNLIMITED, Cluster, frozen
 
 ACK, CAPACITY, KOORDINATORS = "ack", "capacity-scheduling", "koordinator"
 """The semantics that quotas can have: those of ACK, scheduler-plugins or Koordinator."""
+
+USUAL_NAMES: Mapping[str, str] = frozen(
+    {CAPACITY: "scheduler-plugins-scheduler", KOORDINATORS: "koord-scheduler"}
+)
+"""The `schedulerName` of pods where the scheduler was installed from its own Helm chart."""
 
 CORE_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 """The resources that a `max` limits even if it doesn't name them. See `ElasticQuota.max_of`."""
