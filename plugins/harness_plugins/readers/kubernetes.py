@@ -241,7 +241,7 @@ def _notes(
     lives: Sequence[Life], jobs: Sequence[Recorded], begins: Mapping[str, int], options: Mapping[str, Any]
 ) -> tuple[str, ...]:
     which = "the number in spec.priority" if options["priority"] == "number" else "the class's name"
-    evicted = sum(bool(job.evictions or job.past) for job in jobs)
+    evicted = sum(bool(job.evictions or job.past or job.evicted) for job in jobs)
     how = "; ".join(f"{word} ({counted(begins[word], 'job')})" for word in BEST_FIRST if begins.get(word))
     before = "plus its earlier runs" if options["attempts"] == "total" else "without its earlier runs"
     watched = any(life.watched for life in lives)

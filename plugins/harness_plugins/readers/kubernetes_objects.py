@@ -67,6 +67,7 @@ class Recorded:
         runs: all runs of the job, including the last run, if the versions of the object show them.
         revoked: True if Kueue revoked an admission, so that the object no longer has the time of the
             admission.
+        evicted: True if a condition shows that Kueue evicted the job, which may now run again.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Recorded:
     run: int | None = None
     runs: tuple[Run, ...] = ()
     revoked: bool = False
+    evicted: bool = False
 
 
 def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) -> Recorded:
@@ -140,6 +142,7 @@ def read_workload(manifest: Mapping[str, Any], where: str, faults: list[Fault]) 
         admitted=admitted,
         ready=ready,
         revoked=revoked is not None,
+        evicted="Evicted" in workload.conditions,
     )
 
 

@@ -258,6 +258,14 @@ def test_evictions_of_a_workload_are_counted(read: Callable[..., Trace]) -> None
     assert read(evicted, attempts="total").frame["duration"][0] == timedelta(hours=1, minutes=10, seconds=30)
 
 
+def test_a_workload_that_was_admitted_again_had_been_evicted(read: Callable[..., Trace]) -> None:
+    """Its condition says so, if it has no schedulingStats with the number of evictions."""
+    again = workload()
+    again["status"]["conditions"].append({**condition("Evicted", T1), "status": "False"})
+    notes = read(again, workload("other")).notes
+    assert any("(1 job had been evicted)" in note for note in notes)
+
+
 def revoked(reason: str, *evictions: int, past: int | None = None, **more: Any) -> dict[str, Any]:
     """A Workload that was admitted, was not any more at 10:30, and finished at 10:30 or later."""
     over = [
