@@ -104,6 +104,11 @@ JOBS: dict[str, tuple[str, Manifest, int]] = {
         2,
     ),
     "SparkApplication": ("sparkoperator.k8s.io/v1beta2", {"spec": SPARK}, 3),
+    "CronJob": (
+        "batch/v1",
+        {"spec": {"jobTemplate": {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "q"}}, "spec": JOB}}},
+        2,
+    ),
     "TrainJob": ("trainer.kubeflow.org/v1alpha1", {"spec": {"runtimeRef": {"name": "torch"}}}, 2),
 }
 """Kind -> its version, its manifest without metadata, and how many pods it has."""
@@ -350,7 +355,7 @@ def test_pod_sets_of_an_app_wrapper_are_where_its_paths_say() -> None:
         (manifest("Deployment", spec={"replicas": 0, "template": template()}), "it has no pods"),
         (manifest("Deployment", spec={"replicas": 10**6, "template": template()}), "is out of range"),
         (manifest("LeaderWorkerSet", spec={"leaderWorkerTemplate": {}}), "there are none"),
-        ({**manifest("Job"), "kind": "CronJob"}, "kind 'CronJob' is not one of"),
+        ({**manifest("Job"), "kind": "Workflow"}, "kind 'Workflow' is not one of"),
     ],
 )  # fmt: skip
 def test_a_faulty_job_is_refused(
@@ -489,6 +494,14 @@ def test_a_job_of_more_pod_sets_than_a_workload_has_is_refused(
     items = [*dump(), *(kueue(release)[:1] if release else [])]
     with pytest.raises(ClusterError, match=f"spec: makes {pod_sets} pod sets") if refused else nullcontext():
         submitted(cluster_from(items, "d"), manifest("JobSet", spec={"replicatedJobs": jobs}), "d")
+
+
+def test_the_job_of_a_cron_job_has_the_queue_of_its_template() -> None:
+    """Kueue does not read the labels of the CronJob itself."""
+    job = manifest("CronJob", spec={"schedule": "0 * * * *", "jobTemplate": {"spec": JOB}})
+    assert [pod.name for pod in submitted(cluster_from(dump(), "d"), job, "d").pods] == ["mine-0", "mine-1"]
+    found = submitted(cluster_from(dump(), "d"), manifest("CronJob"), "d")
+    assert [each.key for each in found.workloads] == ["d/mine"]
 
 
 def test_a_ray_job_of_an_existing_cluster_is_refused() -> None:

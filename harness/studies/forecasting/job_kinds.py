@@ -26,6 +26,9 @@ SPARK = "SparkApplication"
 TRAIN_JOB = "TrainJob"
 """The kind of job that names a runtime and becomes a JobSet; see `train_jobs`."""
 
+CRON_JOB = "CronJob"
+"""The kind that creates Jobs from a template; see `job_of`."""
+
 LEAST = "kueue.x-k8s.io/job-min-parallelism"
 """The annotation with the minimum number of pods with which a Job can run if not all pods fit."""
 
@@ -51,6 +54,15 @@ def pod_sets_of(job: Fields, release: Release = NEWEST) -> list[PodSet]:
     if _OF_KIND[kind][0] == _RAY and not job.faults:
         found[0] = with_sidecars(found[0], job.raw("metadata"), job.raw("spec"), release)
     return [_with_topology(each, job) for each in found]
+
+
+def job_of(cron_job: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the Job that a CronJob creates next. The queue of the Job is in the template."""
+    own, template = mapping_of(cron_job, "metadata"), mapping_of(mapping_of(cron_job, "spec"), "jobTemplate")
+    names = {name: own[name] for name in ("name", "namespace") if name in own}
+    metadata = {**mapping_of(template, "metadata"), **names}
+    spec = mapping_of(template, "spec")
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
 def copies_of(job: Fields) -> int:
@@ -232,6 +244,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 WORKLOAD = "Workload"
 KINDS: Mapping[str, str] = {
     **{kind: group for kind, (group, _) in _OF_KIND.items()},
+    CRON_JOB: "batch",
     TRAIN_JOB: TRAINER,
     WORKLOAD: "kueue.x-k8s.io",
 }

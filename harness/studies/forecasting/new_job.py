@@ -23,6 +23,7 @@ from harness.cluster.yaml.documents import Document, read_documents
 from harness.cluster.yaml.fields import Fields, shown
 from harness.cluster.yaml.sources import text_of
 from harness.studies.forecasting.job_kinds import (
+    CRON_JOB,
     KINDS,
     NO_POD,
     QUEUE,
@@ -32,6 +33,7 @@ from harness.studies.forecasting.job_kinds import (
     PodSet,
     check_containers,
     copies_of,
+    job_of,
     pod_sets_of,
     priority_class_of,
 )
@@ -171,6 +173,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     _check_kind(Document("", job), faults)
     if faults:
         raise ClusterError(source, faults)
+    if job["kind"] == CRON_JOB:
+        job = job_of(job)
     if job["kind"] == TRAIN_JOB:
         job = as_job_set(job, cluster.manifests, faults)
     if job["kind"] == TRAIN_JOB and not faults:
