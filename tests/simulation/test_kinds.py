@@ -369,6 +369,22 @@ def test_a_faulty_job_is_refused(
     assert said in capsys.readouterr().err
 
 
+def test_a_file_may_have_what_its_job_reads_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As people give it to kubectl apply. A file without a job is refused."""
+    kinds, head = ("ConfigMap", "Secret"), {"apiVersion": "v1", "metadata": {"name": "c"}}
+    beside = [{**head, "kind": kind} for kind in kinds]
+    path, there = tmp_path / "job.json", tmp_path / "dump.json"
+    there.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": dump()}))
+    codes = []
+    for items in ([*beside, manifest("Job")], beside):
+        path.write_text("\n---\n".join(map(json.dumps, items)))
+        codes.append(called(["simulate", "--cluster", str(there), str(path), "--no-changes"]))
+    assert codes == [0, 2]
+    assert "contains no job; a job is one of Job" in capsys.readouterr().err
+
+
 def test_several_jobs_give_the_largest_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 starts now, 3 waits, 4 can never start."""
     there = tmp_path / "dump.json"

@@ -79,6 +79,9 @@ _READ_WITH_PODS = frozenset(
 )
 """The API groups of objects that are read together with Pods, such as priority classes and schedulers."""
 
+_BESIDE = ("ConfigMap", "Secret", "Service", "ServiceAccount")
+"""The kinds of objects that a file of jobs may also contain. They have no effect on scheduling."""
+
 _SET_LATER = ("nodeName", "schedulingGates")
 """The fields of a pod's `spec` that say how far its scheduling has come. A submitted pod waits for a node."""
 
@@ -104,14 +107,17 @@ def read_job(path: Path) -> Job:
 def read_jobs(path: Path) -> list[Job]:
     """Reads the manifests of jobs, and of runtimes of TrainJobs, from a file.
 
+    Objects that jobs often come with, and that no scheduler reads, are left out.
+
     Raises:
         ClusterError: the file can't be read, has no manifest, or has an object of another kind.
     """
     faults: list[Fault] = []
     documents, _ = read_documents(text_of(path), faults)
-    found = [each for document in documents for each in unpacked(document, faults)]
+    every = [each for document in documents for each in unpacked(document, faults)]
+    found = [each for each in every if each.content.get("kind") not in _BESIDE]
     if not found and not faults:
-        faults.append(Fault("", f"contains no object; a job is one of {', '.join(KINDS)}"))
+        faults.append(Fault("", f"contains no job; a job is one of {', '.join(KINDS)}"))
     for each in found:
         if each.content.get("kind") not in RUNTIMES:
             _check_kind(each, faults)
