@@ -724,6 +724,16 @@ def pod(name: str, cpu: int, of: str, node: str = "", since: float = 0) -> Manif
     }
 
 
+def test_a_terminating_pod_holds_its_node_until_it_is_gone(tmp_path: Path) -> None:
+    """As in an answer about now. It has no run time, and a drawn one would be longer."""
+    path = tmp_path / "dump.yaml"
+    leaving = 'metadata: {name: runs, namespace: d, deletionTimestamp: "2026-01-05T14:00:00Z"}'
+    path.write_text(PODS.replace("metadata: {name: runs, namespace: d}", leaving))
+    found = harness.forecast(path, futures=2, workers=1)  # now is 11:00, when the pod started
+    assert found.starts[0].times == (3 * HOUR, 3 * HOUR, 3 * HOUR)
+    assert not any("harness treats them as gone" in each for each in found.notes)
+
+
 def half_bound() -> Cluster:
     """Of two that hold quota one has the node for five hours more, and the other has none."""
     runs = workload("runs", 4, since=1, limit=6 * 3600)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from harness.base.errors import OptionError
@@ -13,7 +13,7 @@ from harness.cluster.kinds.workloads import Workload
 from harness.cluster.model import Cluster
 from harness.cluster.standing import Standing, standing_of
 from harness.plugins.registries import PolicySpec
-from harness.policy import Job
+from harness.policy import ENDLESS, Job
 from harness.runs.estimates.traits import Traits, limit_of, traits_of
 from harness.runs.questions import running_jobs
 
@@ -27,7 +27,8 @@ class Present(NamedTuple):
         elapsed: how long the job has held everything that it requests, in microseconds, or 0 if it waits.
         waited: how long the job has waited, in microseconds, or None if its creation time is unknown.
         limit: the maximum run time in microseconds, or None.
-        lasting: whether the job never ends on its own, such as a DaemonSet's pod.
+        lasting: whether the job never ends on its own, such as a DaemonSet's pod, or is a terminating pod.
+        gone_in: how long a terminating pod still holds its resources, in microseconds, or None.
     """
 
     job: Job
@@ -38,6 +39,7 @@ class Present(NamedTuple):
     waited: int | None
     limit: int | None
     lasting: bool = False
+    gone_in: int | None = None
 
     @property
     def queue(self) -> str:
@@ -96,7 +98,16 @@ def now_of(
             hint="name another plugin with -p",
         )
     time = latest_of(cluster) if at is None else at
-    return Now(time, present_of([job for job, *_ in running_jobs(policy, cluster, 0)], cluster, time, said))
+    arrivals = running_jobs(policy, replace(cluster, as_of=time), 0)
+    present = present_of([job for job, *_ in arrivals], cluster, time, said)
+    ends = [run_time for _, run_time, *_ in arrivals]
+    return Now(
+        time,
+        [
+            each if end == ENDLESS else each._replace(elapsed=0, lasting=True, gone_in=end)
+            for each, end in zip(present, ends, strict=True)
+        ],
+    )
 
 
 def present_of(

@@ -147,11 +147,15 @@ class World:
         """Yields the present jobs first, and then the arriving jobs, day by day."""
         seed, horizon = self.settings.seed, self.settings.horizon
         yield [
-            (each.job, draws.drawn(seed, number, each.job.id), None, None, each.elapsed)
+            (each.job, _run_time(each, draws, seed, number), None, None, each.elapsed)
             for each, draws in zip(self.now.present, self.draws, strict=True)
         ]
         if self.coming is not None:
             yield from self.coming.future(seed, number, self.now.at or 0, horizon, len(self.now.present))
+
+
+def _run_time(each: Present, draws: Draws, seed: int, number: int) -> int:
+    return draws.drawn(seed, number, each.job.id) if each.gone_in is None else each.gone_in
 
 
 class _Seen(NullRecorder):
