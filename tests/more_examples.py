@@ -1,4 +1,4 @@
-"""How many examples a property tries: a sixteenth of its number, or a multiple of it by the environment."""
+"""How many examples a property tries: a 24th of its number, or a multiple of it by the environment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ def times(variable: str) -> int:
 
 
 def examples(count: int, variable: str = "EXAMPLES", *, fixtures: bool = False) -> settings:
-    """A sixteenth of so many examples, always the same ones.
+    """A 24th of so many examples, always the same ones.
 
     A variable of 1 asks for all of them, and a larger one for more, from other seeds each time. With
     `fixtures` all examples share those of one function.
     """
     more = times(variable)
     return settings(
-        max_examples=count * more if variable in os.environ else max(2, count // 16),
+        max_examples=count * more if variable in os.environ else max(2, count // 24),
         deadline=None,
         derandomize=more == 1,
         suppress_health_check=(HealthCheck.too_slow, *[HealthCheck.function_scoped_fixture] * fixtures),

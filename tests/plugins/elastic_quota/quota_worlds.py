@@ -31,7 +31,7 @@ KOORDINATOR = "quota.scheduling.koordinator.sh/"
 AT_ONCE: dict[str, Any] = {"evictionLatency": "0s"}
 
 fuzz = partial(examples, variable="QUOTA_FUZZ")
-"""A sixteenth of so many examples; QUOTA_FUZZ=50 runs fifty times the number."""
+"""A 24th of so many examples; QUOTA_FUZZ=50 runs fifty times the number."""
 
 LONG_ENOUGH = 3_600
 """Seconds by which nearly all random worlds are at rest; in others pods evict each other for a month."""

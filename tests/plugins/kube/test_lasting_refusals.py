@@ -18,7 +18,7 @@ from harness.models.kube.queue import SchedulingQueue
 
 NEVER = 10**9
 fuzz = partial(examples, variable="KUBE_FUZZ")
-"""A sixteenth of so many examples; KUBE_FUZZ=20 runs twenty times the number."""
+"""A 24th of so many examples; KUBE_FUZZ=20 runs twenty times the number."""
 
 
 @pytest.mark.parametrize("own", [False, True])
