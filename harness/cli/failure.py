@@ -24,8 +24,8 @@ USAGE = 2
 DEFECT = 70
 """The exit code for a defect in `harness` itself, which is EX_SOFTWARE of BSD."""
 
-_SIGNALLED = 128
 _DEBUG = "--debug shows where"
+_SIGNALLED = 128
 """After a signal, the exit code is this number plus the signal's number, for example 130 after ctrl-C."""
 
 
