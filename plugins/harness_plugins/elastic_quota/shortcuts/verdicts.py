@@ -60,6 +60,7 @@ class QuotaVerdicts:
         self._cache = cache
         self._shapes: set[Shape] = set()  # some of the shapes of the pods
         self._pod = pod
+        self._priority = pod.priority  # the pod itself may get the priority of another gang member later
         self._quota = rules.usage.quota_of(pod)
         self._preempts = preempts
         self._names = {name: cache.resources[name] for name in self._usage.of(pod).amounts}
@@ -137,8 +138,7 @@ class QuotaVerdicts:
         """
         if self._claims is None:
             rules, quota = self._rules, self._quota
-            asked = QuotaRequest(self._pod, quota, self._nothing, self._asked)
-            self._claims = rules.reclaims(asked)
+            self._claims = rules.reclaims(QuotaRequest(self._pod, quota, self._nothing, self._asked))
             self._in_vain = self._claims and rules.claim(quota, reclaims=True).is_in_vain()
         return self._claims and not (self._in_vain and each is None)
 
@@ -163,17 +163,17 @@ class QuotaVerdicts:
         return [pod for pod in lower if pod.terminating or of(pod).quota is quota]
 
     def _look(self) -> None:
-        cache, usage, quota, pod = self._cache, self._usage, self._quota, self._pod
+        cache, usage, quota, priority = self._cache, self._usage, self._quota, self._priority
         searched, self._at = self._searches, cache.version
         self._by_others = bool(cache.repelling or (cache.expecting and cache.attracting))
         self._largest = ()  # computed when it is needed
         if quota is None:  # the pod can at most preempt by priority
-            self._by_others |= self._preempts and cache.has_lower(pod.priority)
+            self._by_others |= self._preempts and cache.has_lower(priority)
             return
-        self._searches = self._preempts and usage.has_lower(quota, pod.priority)
+        self._searches = self._preempts and usage.has_lower(quota, priority)
         if self._searches and not searched:
             self._searches_since = cache.version
-        taken = self._nominated.beside(quota, pod.priority).with_own(self._nothing)
+        taken = self._nominated.beside(quota, priority).with_own(self._nothing)
         self._asked = taken.in_quota
         self._limits = []
         self._other_limits = self._limits_beside(quota, taken)
