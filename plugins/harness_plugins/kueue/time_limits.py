@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from sys import maxsize
 from typing import final
 
-from harness.base.text import times
 from harness.policy import Preempt, Reject, Wake
 from harness_plugins.kueue.executions import Executions
 from harness_plugins.kueue.record.time_outs import detail_of
@@ -174,7 +173,8 @@ class TimeLimits:
 
     def _deactivate(self, pods_ready: PodsReady) -> Iterator[Reject]:
         for workload in self._given_up:
-            missed = times(pods_ready.forget(workload))
+            times = pods_ready.forget(workload)
+            missed = "once" if times == 1 else f"{times:,} times"
             self._forget(workload)
             yield Reject(workload.job, f"{DEACTIVATED}: its pods missed their time limit {missed}")
         self._given_up.clear()
