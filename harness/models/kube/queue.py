@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, Final, final
 
 from harness.base.units import MINUTE, SECOND
@@ -65,6 +66,7 @@ class SchedulingQueue:
         self._erring: dict[PodInfo, None] = {}  # pods whose attempt ended with an error
         self.error_due = NEVER
         self._parted_at = -1  # the last time at which a node moved only some pods
+        self._some_loose = False  # whether a pod has failed whose priority may change, see `Peers.loose`
 
     def advance(self, now: int) -> None:
         """Advances to `now`. If time has passed, all timers that expire now are handled first.
@@ -216,6 +218,7 @@ class SchedulingQueue:
         pod.rejected_by = rejected_by
         pod.failures += 1
         pod.errors = 0
+        self._some_loose |= pod.peers.loose
         self._stamp(pod, _BACKOFFS[pod.failures] if pod.failures < len(_BACKOFFS) else _LONGEST_BACKOFF)
         if NODE_RESOURCES_FIT in rejected_by:
             self._short[pod] = None
@@ -452,17 +455,26 @@ class SchedulingQueue:
     def _join(self, pending: list[Any]) -> None:
         """Joins neighbors that would be tried consecutively into one block."""
         kept: list[Any] = []
+        loose = self._loose() if self._some_loose else ()
         for entry in pending:
             after = kept[-1] if kept else None
             if after is not None and entry[:-2] == after[:-2]:
                 some_stay = self._others or self._parted_at == self.now
-                alone = not some_stay or not self._between(-entry[-2], -after[-2])
+                start, end = -entry[-2], -after[-2]
+                alone = not (some_stay and self._between(start, end))
+                alone = alone and not any(start < stamp < end for stamp in loose)
                 block = joined(entry[-1], after[-1]) if alone else None
                 if block is not None:
                     kept[-1] = (*entry[:-1], block)
                     continue
             kept.append(entry)
         pending[:] = kept
+
+    def _loose(self) -> list[int]:
+        """Returns the timestamps of pods that may get another priority, and then come between other pods."""
+        lying = (*self._short, *self._others, *self._erring)
+        every = chain(lying, (each[-1] for each in self._active), (each[-1] for each in self._backoff))
+        return [each.timestamp for each in every if isinstance(each, PodInfo) and each.peers.loose]
 
     def _between(self, start: int, end: int) -> bool:
         return any(start < each.timestamp < end for pool in (self._others, self._short) for each in pool)
