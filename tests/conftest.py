@@ -48,20 +48,6 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["grouped"] = node.config.getoption("dist") == "loadgroup"
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All quick tests of a file go to one worker: the scheduler goes through all parts after every test."""
-    if config.getoption("dist") != "loadgroup" or config.getoption("markexpr") != "not slow":
-        return None
-    from xdist.scheduler import LoadGroupScheduling
-
-    class Files(LoadGroupScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return str(super()._split_scope(nodeid).partition("::")[0])
-
-    return Files(config, log)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Groups those tests, and begins with what takes longest, so that no worker is left alone with it."""
