@@ -16,7 +16,8 @@ from harness.trace.schema import REQUEST, resources_of
 
 _PIECE = 1 << 20  # rows
 _DURATION = "duration"
-_UNITS = {"cpu": "millicores", "memory": "bytes", "ephemeral-storage": "bytes"}
+UNITS = {"cpu": "millicores", "memory": "bytes", "ephemeral-storage": "bytes"}
+"""The units of requests in a trace. Other resources are counted in whole units."""
 
 
 class Sums:
@@ -73,7 +74,7 @@ def exact_sum(values: pl.Series) -> int:
 def _says(name: str, value: int) -> str:
     resource = name.removeprefix(REQUEST)
     own = format_duration(value) if name == _DURATION else format_amount(resource, value)
-    unit = "microseconds" if name == _DURATION else _UNITS.get(resource, "whole units")
+    unit = "microseconds" if name == _DURATION else UNITS.get(resource, "whole units")
     return (
         f"{own} and the rows before it add up to more than 64 bits can count: is the unit right? the "
         f"unit is {unit}"

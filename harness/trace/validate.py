@@ -29,7 +29,7 @@ from harness.trace.schema import (
     entries,
     resources_of,
 )
-from harness.trace.sums import Sums
+from harness.trace.sums import UNITS, Sums
 from harness.trace.topology import topology_rules, wrong_annotations
 from harness.trace.typed import typed
 
@@ -46,7 +46,6 @@ LONGEST_NAME = 1000
 Names in Kubernetes have at most 253 characters.
 """
 
-_UNITS = {"cpu": "millicores", "memory": "bytes", "ephemeral-storage": "bytes"}
 _DOCUMENTS = {"tolerations": list, "affinity": dict, "pod_template": dict}
 
 
@@ -303,7 +302,7 @@ def _size_rules(jobs: pl.DataFrame, cluster: Cluster) -> list[Rule]:
         capacity = _capacity(cluster, resource)
         if capacity is not None:
             name = f"{REQUEST}{resource}"
-            unit = _UNITS.get(resource, "")
+            unit = UNITS.get(resource, "")
             says = f"{unit} for the whole job is more than the cluster's {capacity} {unit}".strip()
             rules.append(Rule(name, pl.col(name) > capacity, says))
     pods = cluster.capacity.get("pods")

@@ -538,7 +538,7 @@ class Scheduler:
                 pending.set_namespace_mismatch(workload)
                 left_out.append(workload)
                 self._refusals.leave_out(workload, NAMESPACE_MISMATCH)
-            elif workload.asks.valid:
+            elif not workload.asks.invalid:
                 taken.append(workload)
             else:
                 self._refusals.leave_out(workload, workload.asks.invalid)

@@ -151,6 +151,6 @@ class Fit:
 
         With partial admission, quota for fewer pods is enough.
         """
-        if not workload.cluster_queue.usable or workload.namespace_mismatch or not workload.asks.valid:
+        if not workload.cluster_queue.usable or workload.namespace_mismatch or workload.asks.invalid:
             return False
         return self._nominator.assign(workload, ()).mode == FIT

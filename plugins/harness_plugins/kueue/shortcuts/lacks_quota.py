@@ -11,7 +11,7 @@ from harness_plugins.kueue.state.workload import Workload
 def lacks_quota(cache: Cache, offers: Offers, workload: Workload) -> bool:
     """Returns True if some pod set of a workload lacks quota in every flavor of a group."""
     queue, asks = workload.cluster_queue, workload.asks
-    if not (queue.usable and asks.valid) or asks.reducible:
+    if not queue.usable or asks.invalid or asks.reducible:
         return False
     return not all(
         any(

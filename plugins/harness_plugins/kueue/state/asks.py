@@ -60,7 +60,6 @@ class Asks:
         number: a number that differs for requests that are scheduled differently.
         reducible: whether partial admission can admit some pod set with fewer pods.
         invalid: why Kueue cannot admit the pods, whatever quota is free, or "".
-        valid: whether `invalid` is empty.
         claimed: the devices that the pods claim, or None if there are no claims.
     """
 
@@ -84,7 +83,6 @@ class Asks:
             pod_set.min_count < count for pod_set, count in zip(pod_sets, self.full, strict=True)
         )
         self.invalid = invalid
-        self.valid = not invalid
 
 
 _MOST = 1 << 14  # A replay often uses the requests that the check before it has found.
@@ -104,7 +102,7 @@ class Asking:
         self._reclaims = reclaims
         self._claims = claims
         self._limits = limits
-        # Keyed by content, because jobs share pod sets. The namespace matters for claims.
+        # Keyed by content, because jobs share pod sets. The namespace matters for claims and LimitRanges.
         self._known: Memo[tuple[tuple[PodSet, ...], str], Asks] = Memo(_MOST)
         self._numbers: WeakValueDictionary[Any, Number] = WeakValueDictionary()
         self._next = 0
