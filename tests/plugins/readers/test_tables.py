@@ -284,6 +284,14 @@ def test_forms_in_which_pandas_writes_json_are_tables(made: Make, form: str) -> 
     assert found.select("job_id", "queue", "pods").rows() == [("a", "x", 2), ("b", "y", None)]
 
 
+@pytest.mark.parametrize("row", [["a", 10, 60, "x", 2, "more"], ["a", 10, 60, "x"]])
+def test_no_cell_of_a_json_row_of_another_length_is_lost(made: Make, row: list[Any]) -> None:
+    """Such a file is no table of pandas, so its columns are not those of the mapping."""
+    document = {"columns": ["id", "submitted", "ran", "part", "n"], "data": [row]}
+    with pytest.raises(TraceError, match="is in no file; there is: columns, data"):
+        made(json.dumps(document).encode(), "pods: n\n", name="t.json")
+
+
 def test_nan_is_nothing_in_json_as_in_parquet(made: Make) -> None:
     """An infinite number is a fault."""
     row = '{"id": 1, "submitted": 1, "ran": 5, "part": "q", "m": %s}\n'

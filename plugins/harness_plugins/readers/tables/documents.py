@@ -62,8 +62,10 @@ def _elements(document: Any) -> list[Any]:
         if numbers and all(number.isdecimal() for number in numbers):
             return [{name: column.get(number) for name, column in document.items()} for number in numbers]
     names, rows = document.get("columns"), document.get("data")
-    if isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows):
-        return [dict(zip(map(str, names), row, strict=False)) for row in rows]
+    if isinstance(names, list) and isinstance(rows, list):
+        # A row of another length is no row of this table, so its cells must not get the names of columns.
+        fits = all(isinstance(row, list) and len(row) == len(names) for row in rows)
+        return [dict(zip(map(str, names), row, strict=True)) for row in rows] if fits else [document]
     return [document]
 
 
