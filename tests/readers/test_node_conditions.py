@@ -1,4 +1,4 @@
-"""Events of nodes whose kube-state-metrics exports conditions, and no taints."""
+"""Events of nodes that kube-state-metrics exports: conditions without taints, and resources."""
 
 from __future__ import annotations
 
@@ -62,3 +62,13 @@ def test_a_node_that_is_not_ready_gets_both_taints_of_the_controller(
     taints = [len(edit.after.taints) for instant in made.changes for edit in instant.edits]
     assert max(taints) == 2
     assert taints[-1] == 0
+
+
+def test_nodes_and_pods_have_the_same_resources() -> None:
+    """A slice of a GPU, a huge page and a shared GPU have the names that pods request, too."""
+    exported = ["nvidia_com_mig_1g_5gb", "hugepages_2Mi", "nvidia_com_gpu_shared"]
+    nodes = samples()
+    metric = {"__name__": "kube_node_status_allocatable", "node": "n"}
+    nodes.add([{"metric": {**metric, "resource": each}, "values": [[BEGIN, "4"]]} for each in exported])
+    names = {key.what for key in nodes.of["n"]}
+    assert names == {"nvidia.com/mig-1g.5gb", "hugepages-2Mi", "nvidia.com/gpu.shared"}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from harness.cluster.changes.event_nodes import CORDONED
 from harness.readers.events.samples import Samples, number
 from harness.readers.events.watched import Field, Object, Watched
+from harness.readers.exported_resources import resource_of
 
 THERE = "kube_node_status_allocatable"
 """The metric whose samples show that a node exists at a scrape."""
@@ -20,10 +21,6 @@ _CORDON = "kube_node_spec_unschedulable"
 _TAINT = "kube_node_spec_taint"
 _CONDITION = "kube_node_status_condition"
 METRICS = (THERE, _CORDON, _TAINT, _CONDITION)
-
-_RESOURCES = {"ephemeral_storage": "ephemeral-storage"}
-_VENDORS = ("nvidia_com", "amd_com", "intel_com", "aliyun_com", "habana_ai", "google_com", "rdma")
-"""The prefixes of resource names in which kube-state-metrics replaces `.` and `/` by `_`."""
 
 _NOT_READY = {"false": "node.kubernetes.io/not-ready", "unknown": "node.kubernetes.io/unreachable"}
 """Maps the status of the condition Ready to the taint that Kubernetes' node controller sets for it."""
@@ -45,7 +42,7 @@ def samples() -> Samples[Key]:
 def _key_of(labels: Mapping[str, str]) -> Key | None:
     metric, node = labels.get("__name__", ""), labels.get("node", "")
     if metric == THERE:
-        return Key(metric, node, _resource(labels.get("resource", "")))
+        return Key(metric, node, resource_of(labels.get("resource", "")))
     if metric == _CORDON:
         return Key(metric, node, "")
     if metric == _CONDITION and labels.get("condition") == "Ready" and labels.get("status") in _NOT_READY:
@@ -54,14 +51,6 @@ def _key_of(labels: Mapping[str, str]) -> Key | None:
         value = f"={labels['value']}" if labels.get("value") else ""
         return Key(metric, node, f"{labels.get('key')}{value}:{labels.get('effect')}")
     return None
-
-
-def _resource(label: str) -> str:
-    """Restores the name of a resource from a label, in which `_` replaces `.`, `/` and `-`."""
-    for vendor in _VENDORS:
-        if label.startswith(f"{vendor}_"):
-            return f"{vendor.replace('_', '.')}/{label[len(vendor) + 1 :].replace('_', '-')}"
-    return _RESOURCES.get(label, label)
 
 
 def changes(nodes: Samples[Key]) -> Iterator[tuple[int, str, str]]:

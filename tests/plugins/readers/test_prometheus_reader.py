@@ -243,7 +243,10 @@ def test_resources_have_the_names_of_the_cluster(read_text: Read) -> None:
         "nvidia_com_gpu": "nvidia.com/gpu",
         "nvidia_com_mig_1g_5gb": "nvidia.com/mig-1g.5gb",
         "nvidia_com_mig_1g_10gb_me": "nvidia.com/mig-1g.10gb.me",
+        "nvidia_com_gpu_shared": "nvidia.com/gpu.shared",
         "amd_com_gpu": "amd.com/gpu",
+        "aliyun_com_gpu_mem": "aliyun.com/gpu-mem",
+        "rdma_shared_ib": "rdma/shared_ib",
         "hugepages_2Mi": "hugepages-2Mi",
         "example_com_fpga": "example_com_fpga",
     }

@@ -265,7 +265,7 @@ def _notes(
     for metric, says in _WANTED.items():
         if metric not in samples.series:
             yield f"there is no {metric}: {says}"
-    odd = sorted({name for job in jobs for name in job.pod.amounts() if "_" in name})
+    odd = sorted({name for job in jobs for name in job.pod.amounts() if "_" in name and "/" not in name})
     if odd:
         yield f"resources keep Prometheus' names, with _ for other characters: {', '.join(odd)[:200]}"
     nameless = sum(not pod.uid for pod in pods)

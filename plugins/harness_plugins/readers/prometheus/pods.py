@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from harness.base.units import SECOND, round_up
+from harness.readers.exported_resources import resource_of
 from harness_plugins.readers.prometheus.answers import LATEST, Samples
 
 QUEUE_LABEL = "label_kueue_x_k8s_io_queue_name"
@@ -21,16 +21,6 @@ _TIMES = {
 }  # fmt: skip
 _REQUESTS = "kube_pod_container_resource_requests"
 _INIT = "kube_pod_init_container_resource_requests"
-_RESOURCES = {
-    "nvidia_com_gpu": "nvidia.com/gpu",
-    "nvidia_com_gpu_shared": "nvidia.com/gpu.shared",
-    "amd_com_gpu": "amd.com/gpu",
-    "google_com_tpu": "google.com/tpu",
-    "habana_ai_gaudi": "habana.ai/gaudi",
-    "ephemeral_storage": "ephemeral-storage",
-}
-_SLICE = re.compile(r"nvidia_com_mig_([0-9]+g)_([0-9]+gb)((?:_[a-z]+)*)")
-_HUGE_PAGES = re.compile(r"hugepages_([0-9]+[KMG]i)")
 _MOST = 2**62
 
 
@@ -153,7 +143,7 @@ def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, flo
     elif metric == "kube_pod_status_phase":
         pod.phases.update({time: own.get("phase", "") for time, value in values.items() if value == 1})
     elif metric in (_REQUESTS, _INIT):
-        resource = _resource(own.get("resource", "")) or "unknown"
+        resource = resource_of(own.get("resource", "")) or "unknown"
         containers = (pod.requests if metric == _REQUESTS else pod.init).setdefault(resource, {})
         container = own.get("container", "")
         amount = Fraction(values[last]).limit_denominator(1000)
@@ -165,18 +155,6 @@ def _add(pod: Pod, metric: str, own: Mapping[str, str], values: Mapping[int, flo
         pod.queue = own.get(QUEUE_LABEL, "") or pod.queue
     elif metric == "kube_pod_info":
         pod.priority_class = own.get("priority_class", "") or pod.priority_class
-
-
-def _resource(name: str) -> str:
-    """Returns the resource that kube-state-metrics exports with `_` for characters that labels cannot have.
-
-    For names that are not known here, the result is the exported name.
-    """
-    if found := _SLICE.fullmatch(name):
-        return f"nvidia.com/mig-{found[1]}.{found[2]}{found[3].replace('_', '.')}"
-    if found := _HUGE_PAGES.fullmatch(name):
-        return f"hugepages-{found[1]}"
-    return _RESOURCES.get(name, name)
 
 
 def _time(seconds: float) -> int | None:
