@@ -18,6 +18,9 @@ _MOST_RUNS = 1000
 _LARGEST_DOCUMENT = 1 << 20
 
 
+Manifest = dict[str, Any]
+
+
 class Reply(NamedTuple):
     """The answer of a tool."""
 
@@ -40,22 +43,26 @@ def reply(tool: str, arguments: Mapping[str, Any], folders: Folders) -> Reply:
 def simulate(
     folders: Folders,
     cluster: str,
-    jobs: Sequence[Mapping[str, Any]] = (),
-    patch: Sequence[Mapping[str, Any]] = (),
+    jobs: list[Manifest] | None = None,
+    patch: list[Manifest] | None = None,
     plugin: str | None = None,
-    workloads: Sequence[str] = (),
+    workloads: list[str] | None = None,
     each: bool = False,
     changes: bool = True,
 ) -> Reply:
-    """See `harness.simulate`."""
+    """Say whether jobs would start now in a cluster's dump, what they would preempt, and what would help.
+
+    Without jobs, the tool answers for the named waiting workloads, or for all waiting workloads. Jobs and
+    patch documents are manifests.
+    """
     from harness.studies.simulation.asking import Question
     from harness.studies.simulation.text import text
 
     there = load_cluster(folders.cluster(cluster))
-    there = there.patched(list(patch)) if patch else there
+    there = there.patched(patch) if patch else there
     question = Question(_library(), there, plugin)
     looks = changes and bool(jobs or workloads)
-    found = question.answered(list(jobs), workloads=workloads, each=each, changes=looks)
+    found = question.answered(jobs or (), workloads=workloads or (), each=each, changes=looks)
     return Reply(text(found), found.to_json())
 
 
@@ -63,12 +70,12 @@ def forecast(
     folders: Folders,
     cluster: str,
     history: str | None = None,
-    job: Mapping[str, Any] | None = None,
+    job: Manifest | None = None,
     plugin: str | None = None,
     futures: int = 20,
     horizon: str = "7d",
 ) -> Reply:
-    """See `harness.forecast`."""
+    """Forecast when waiting jobs in a cluster's dump start, and the effect of one more job."""
     from harness import api
     from harness.studies.forecasting.text import text
 
@@ -90,12 +97,12 @@ def forecast(
 def what_if(
     folders: Folders,
     trace: str,
-    patch: Sequence[Mapping[str, Any]],
+    patch: list[Manifest],
     cluster: str | None = None,
     plugin: str | None = None,
     until: str | None = None,
 ) -> Reply:
-    """Compare replays of a trace on a cluster and on the patched cluster."""
+    """Replay a trace on a cluster and on the patched one, and compare waits, use and preemptions."""
     from harness import api
     from harness.runs.inputs import cluster_for, read_trace
 
@@ -103,7 +110,7 @@ def what_if(
         raise OptionError("patch: contains no document, so nothing would change")
     read = read_trace(folders.trace(trace), _library(metrics=True))
     base = cluster_for(None if cluster is None else folders.cluster(cluster), read)
-    worlds = {"base": base, "patched": base.patched(list(patch))}
+    worlds = {"base": base, "patched": base.patched(patch)}
     # A comparison reads the tables of its runs, so the folder must exist until the comparison is finished.
     with TemporaryDirectory() as kept:
         runs = [
@@ -120,15 +127,15 @@ def what_if(
 def explain(
     folders: Folders, run: str, job: str | None = None, queue: str | None = None, at: str | None = None
 ) -> Reply:
-    """See `harness.explain`."""
+    """Explain what happened to a job of a finished run, in a queue, or at a given time."""
     from harness.analysis.explanation.explain import explain as told
 
     found = told(folders.path(run), job, queue=queue, at=at)
     return Reply(found.text(), json.loads(json.dumps(found.to_json(), default=str)))
 
 
-def compare(folders: Folders, runs: Sequence[str], baseline: str | None = None) -> Reply:
-    """See `harness.compare`."""
+def compare(folders: Folders, runs: list[str], baseline: str | None = None) -> Reply:
+    """Compare finished runs of the same jobs; the first one is the baseline."""
     from harness import api
 
     found = api.compare([folders.path(run) for run in runs], baseline=baseline)
@@ -136,7 +143,7 @@ def compare(folders: Folders, runs: Sequence[str], baseline: str | None = None) 
 
 
 def list_runs(folders: Folders, folder: str = ".") -> Reply:
-    """Returns the runs below a folder, by the folder of each run."""
+    """List the finished runs below a folder."""
     paths = (path for path in _runs(folders.place(folder)) if folders.holds(path))
     found = [each for each in map(_about, paths) if each is not None]
     lines = [f"{each['folder']}: {each['label']} of {each['trace']}, by {each['plugin']}" for each in found]
@@ -172,4 +179,7 @@ def _library(*, metrics: bool = False) -> Plugins:
 _ANSWERS: Sequence[Callable[..., Reply]] = (simulate, forecast, what_if, explain, compare, list_runs)
 
 TOOLS: Mapping[str, Callable[..., Reply]] = {each.__name__: each for each in _ANSWERS}
-"""Maps the name of a tool to the function that answers."""
+"""Maps the name of a tool to the function that answers.
+
+The server offers each function as a tool, with its docstring and with its parameters except for the folders.
+"""

@@ -6,21 +6,21 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from inspect import Signature, getdoc, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.cli.tool_server.questions import TOOLS
 
 _INSTALL = "pip install 'harness-replay[mcp]'"
 _LARGEST_QUESTION = 2_000_000
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "SYSTEMROOT")
 """The environment variables that answering processes receive. None of them contains a secret."""
-
-Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -126,69 +126,22 @@ def server_of(bounds: Bounds) -> Any:
             return result(content=content, is_error=True)
         return result(content=content, structured_content=found["document"])
 
-    async def simulate(
-        cluster: str,
-        jobs: list[Manifest] | None = None,
-        patch: list[Manifest] | None = None,
-        plugin: str | None = None,
-        workloads: list[str] | None = None,
-        each: bool = False,
-        changes: bool = True,
-    ) -> Any:
-        """Say whether jobs would start now in a cluster's dump, what they would preempt, and what would help.
-
-        Without jobs, the tool answers for the named waiting workloads, or for all waiting workloads. Jobs and
-        patch documents are manifests.
-        """
-        return await answered(
-            "simulate", cluster=cluster, jobs=jobs, patch=patch, plugin=plugin, workloads=workloads,
-            each=each, changes=changes,
-        )  # fmt: skip
-
-    async def forecast(
-        cluster: str,
-        history: str | None = None,
-        job: Manifest | None = None,
-        plugin: str | None = None,
-        futures: int = 20,
-        horizon: str = "7d",
-    ) -> Any:
-        """Forecast when waiting jobs in a cluster's dump start, and the effect of one more job."""
-        return await answered(
-            "forecast", cluster=cluster, history=history, job=job, plugin=plugin, futures=futures,
-            horizon=horizon,
-        )  # fmt: skip
-
-    async def what_if(
-        trace: str,
-        patch: list[Manifest],
-        cluster: str | None = None,
-        plugin: str | None = None,
-        until: str | None = None,
-    ) -> Any:
-        """Replay a trace on a cluster and on the patched one, and compare waits, use and preemptions."""
-        return await answered(
-            "what_if", trace=trace, patch=patch, cluster=cluster, plugin=plugin, until=until
-        )
-
-    async def explain(
-        run: str, job: str | None = None, queue: str | None = None, at: str | None = None
-    ) -> Any:
-        """Explain what happened to a job of a finished run, in a queue, or at a given time."""
-        return await answered("explain", run=run, job=job, queue=queue, at=at)
-
-    async def compare(runs: list[str], baseline: str | None = None) -> Any:
-        """Compare finished runs of the same jobs; the first one is the baseline."""
-        return await answered("compare", runs=runs, baseline=baseline)
-
-    async def list_runs(folder: str = ".") -> Any:
-        """List the finished runs below a folder."""
-        return await answered("list_runs", folder=folder)
-
-    for tool in (simulate, forecast, what_if, explain, compare, list_runs):
-        tool.__annotations__["return"] = result  # This makes the SDK return the answer unchanged.
-        server.tool()(tool)
+    for answer in TOOLS.values():
+        server.tool(description=getdoc(answer))(_tool(answer, answered, result))
     return server
+
+
+def _tool(answer: Callable[..., Any], answered: Callable[..., Any], result: type) -> Callable[..., Any]:
+    """Returns the function of a tool, with the name and the parameters of `answer` except for the folders."""
+
+    async def tool(**arguments: Any) -> Any:
+        return await answered(answer.__name__, **arguments)
+
+    tool.__name__ = answer.__name__
+    _, *parameters = signature(answer, eval_str=True).parameters.values()
+    # The return annotation makes the SDK return the answer unchanged.
+    tool.__signature__ = Signature(parameters, return_annotation=result)  # type: ignore[attr-defined]
+    return tool
 
 
 _ABOUT = (
