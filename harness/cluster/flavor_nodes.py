@@ -68,10 +68,9 @@ def rooms(cluster: Cluster) -> list[Room]:
 
 def _quotas(cluster: Cluster) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for quotas in (quotas for group in cluster.resource_groups for quotas in group.flavors):
-        sums = found.setdefault(quotas.flavor, {})
-        for resource, quota in quotas.resources.items():
-            sums[resource] = min(UNLIMITED, sums.get(resource, 0) + quota.nominal)
+    for flavor, resource, quota in (each for group in cluster.resource_groups for each in group.quotas()):
+        sums = found.setdefault(flavor, {})
+        sums[resource] = min(UNLIMITED, sums.get(resource, 0) + quota.nominal)
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -127,6 +127,20 @@ class ResourceGroup(Value):
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
+
+    def quotas(self) -> Iterator[tuple[str, str, ResourceQuota]]:
+        """Yields each quota with its flavor and its resource."""
+        for each in self.flavors:
+            for resource, quota in each.resources.items():
+                yield each.flavor, resource, quota
+
+    def with_quotas(self, change: Callable[[str, str, ResourceQuota], ResourceQuota]) -> ResourceGroup:
+        """Returns the group with changed quotas. `change` takes a flavor, a resource and their quota."""
+        flavors = []
+        for each in self.flavors:
+            changed = {name: change(each.flavor, name, quota) for name, quota in each.resources.items()}
+            flavors.append(replace(each, resources=frozen(changed)))
+        return replace(self, flavors=tuple(flavors))
 
 
 @fixed()
@@ -320,8 +334,8 @@ class Cluster(Value):
         """
         if self.nodes or self.nodes_change:
             return frozen(summed(pair for node in self.nodes.values() for pair in node.allocatable.items()))
-        flavors = [flavor for group in self.resource_groups for flavor in group.flavors]
-        total = summed((name, quota.nominal) for each in flavors for name, quota in each.resources.items())
+        quotas = (each for group in self.resource_groups for each in group.quotas())
+        total = summed((resource, quota.nominal) for _, resource, quota in quotas)
         return frozen({resource: amount for resource, amount in total.items() if amount < UNLIMITED})
 
     @cached_property

@@ -266,13 +266,12 @@ class QuotaTree:
             self._up[first : first + self.width] = range(parent * self.width, (parent + 1) * self.width)
         named = []
         for group in groups:
-            for flavor in group.flavors:
-                for resource, quota in flavor.resources.items():
-                    cell = self._numbers[flavor.flavor, resource]
-                    named.append(cell)
-                    self.nominal[first + cell] = min(quota.nominal, UNLIMITED)
-                    self.borrowing_limit[first + cell] = quota.borrowing_limit
-                    self.lending_limit[first + cell] = quota.lending_limit
+            for flavor, resource, quota in group.quotas():
+                cell = self._numbers[flavor, resource]
+                named.append(cell)
+                self.nominal[first + cell] = min(quota.nominal, UNLIMITED)
+                self.borrowing_limit[first + cell] = quota.borrowing_limit
+                self.lending_limit[first + cell] = quota.lending_limit
         return named
 
     def _derive(self, own: list[list[int]]) -> None:
@@ -400,6 +399,5 @@ def _numbered(
     found = set(also)
     for of_node in groups:
         for group in of_node:
-            for flavor in group.flavors:
-                found.update(FlavorResource(flavor.flavor, resource) for resource in flavor.resources)
+            found.update(FlavorResource(flavor, resource) for flavor, resource, _ in group.quotas())
     return {flavor_resource: number for number, flavor_resource in enumerate(sorted(found))}

@@ -13,15 +13,7 @@ from harness.base.frozen import Frozen
 from harness.base.options import did_you_mean
 from harness.cluster.changes.edits import Instant, ever
 from harness.cluster.kinds.elastic import CORE_RESOURCES, ElasticQuota, leaves_of, semantics_of
-from harness.cluster.model import (
-    UNLIMITED,
-    Cluster,
-    ClusterQueue,
-    FlavorQuotas,
-    ResourceGroup,
-    ResourceQuota,
-    frozen,
-)
+from harness.cluster.model import UNLIMITED, Cluster, ClusterQueue, ResourceQuota, frozen
 from harness.runs.tenants import elastic_quotas, tenants
 from harness.trace.job_rows import filled
 from harness.trace.quota_names import QUOTA_NAME, quota_names
@@ -123,16 +115,7 @@ def _state(cluster: Cluster, quota: str, elastic: Collection[str], semantics: st
 
 def _without_cohort(queue: ClusterQueue) -> ClusterQueue:
     groups = tuple(
-        ResourceGroup(
-            group.covered_resources,
-            tuple(
-                FlavorQuotas(
-                    each.flavor,
-                    frozen({name: ResourceQuota(quota.nominal) for name, quota in each.resources.items()}),
-                )
-                for each in group.flavors
-            ),
-        )
+        group.with_quotas(lambda flavor, resource, quota: ResourceQuota(quota.nominal))
         for group in queue.resource_groups
     )
     return replace(queue, cohort="", resource_groups=groups)

@@ -202,29 +202,26 @@ def highest_cohort(cohorts: Mapping[str, Mapping[str, Any]], cohort: str) -> str
 
 
 def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, int]:
-    flavors = (flavor.resources for group in groups for flavor in group.flavors)
-    return summed((resource, quota.nominal) for quotas in flavors for resource, quota in quotas.items())
+    quotas = (each for group in groups for each in group.quotas())
+    return summed((resource, quota.nominal) for _, resource, quota in quotas)
 
 
 def _has_several_flavors(cluster: Cluster) -> bool:
     known: dict[str, str] = {}
     return any(
-        known.setdefault(resource, flavor.flavor) != flavor.flavor
+        known.setdefault(resource, flavor) != flavor
         for group in cluster.resource_groups
-        for flavor in group.flavors
-        for resource in flavor.resources
+        for flavor, resource, _ in group.quotas()
     )
 
 
 def _by_flavor(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
     """Returns the nominal quota, and the part `kept` that is never lent, by flavor and resource."""
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for group in groups:
-        for flavor in group.flavors:
-            for resource, quota in flavor.resources.items():
-                limit = quota.nominal if quota.lending_limit is None else quota.lending_limit
-                own = {"nominal": quota.nominal, "kept": max(0, quota.nominal - limit)}
-                found.setdefault(flavor.flavor, {})[resource] = own
+    for flavor, resource, quota in (each for group in groups for each in group.quotas()):
+        limit = quota.nominal if quota.lending_limit is None else quota.lending_limit
+        own = {"nominal": quota.nominal, "kept": max(0, quota.nominal - limit)}
+        found.setdefault(flavor, {})[resource] = own
     return {"flavors": found}
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import floor
 
 from harness.base.errors import InputError
@@ -125,9 +126,10 @@ def _scaled_groups(
     Quotas of one resource in one flavor keep their proportions.
     """
     nominal: dict[tuple[str, str], dict[str, int]] = {}
-    for owner, flavor, resource, quota in _quotas(owners):
-        if quota.nominal < UNLIMITED:
-            nominal.setdefault((flavor, resource), {})["/".join(owner)] = quota.nominal
+    for owner, groups in owners.items():
+        for flavor, resource, quota in (each for group in groups for each in group.quotas()):
+            if quota.nominal < UNLIMITED:
+                nominal.setdefault((flavor, resource), {})["/".join(owner)] = quota.nominal
     shares = {
         key: largest_remainder(floor(sum(amounts.values()) * scale), amounts) if any(amounts.values()) else {}
         for key, amounts in nominal.items()
@@ -141,36 +143,9 @@ def _scaled_groups(
         return ResourceQuota(own, _scaled(quota.borrowing_limit, scale), lending)
 
     return {
-        owner: tuple(
-            replace(
-                group,
-                flavors=tuple(
-                    replace(
-                        flavor,
-                        resources=frozen(
-                            {
-                                resource: scaled(owner, flavor.flavor, resource, quota)
-                                for resource, quota in flavor.resources.items()
-                            }
-                        ),
-                    )
-                    for flavor in group.flavors
-                ),
-            )
-            for group in groups
-        )
+        owner: tuple(group.with_quotas(partial(scaled, owner)) for group in groups)
         for owner, groups in owners.items()
     }
-
-
-def _quotas(
-    owners: Mapping[tuple[str, str], tuple[ResourceGroup, ...]],
-) -> Iterable[tuple[tuple[str, str], str, str, ResourceQuota]]:
-    for owner, groups in owners.items():
-        for group in groups:
-            for flavor in group.flavors:
-                for resource, quota in flavor.resources.items():
-                    yield owner, flavor.flavor, resource, quota
 
 
 def _scaled_elastic(quota: ElasticQuota, scale: Fraction) -> ElasticQuota:

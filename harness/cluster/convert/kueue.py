@@ -165,15 +165,13 @@ def _guarantee(
 def _own(groups: Iterable[ResourceGroup]) -> dict[str, tuple[int, int | None]]:
     """Returns the nominal quota and borrowing limit (or None) of each resource, summed over flavors."""
     found: dict[str, tuple[int, int | None]] = {}
-    for group in groups:
-        for quotas in group.flavors:
-            for resource, quota in quotas.resources.items():
-                nominal, limit = found.get(resource, (0, 0))
-                endless = limit is None or quota.borrowing_limit is None
-                found[resource] = (
-                    min(nominal + quota.nominal, UNLIMITED),
-                    None if endless else min((limit or 0) + (quota.borrowing_limit or 0), UNLIMITED),
-                )
+    for _, resource, quota in (each for group in groups for each in group.quotas()):
+        nominal, limit = found.get(resource, (0, 0))
+        endless = limit is None or quota.borrowing_limit is None
+        found[resource] = (
+            min(nominal + quota.nominal, UNLIMITED),
+            None if endless else min((limit or 0) + (quota.borrowing_limit or 0), UNLIMITED),
+        )
     return found
 
 

@@ -221,9 +221,8 @@ def _over(cluster: Cluster, queue: ClusterQueue, flavor: str, resource: str) -> 
     """Returns by how much Workloads exceed the quotas of a flavor, in the queue or in all queues together."""
 
     def nominal(of: Iterable[ClusterQueue | Cohort]) -> int:
-        groups = [group for each in of for group in each.resource_groups]
-        own = [quotas for group in groups for quotas in group.flavors if quotas.flavor == flavor]
-        return sum(quotas.resources[resource].nominal for quotas in own if resource in quotas.resources)
+        quotas = (each for owner in of for group in owner.resource_groups for each in group.quotas())
+        return sum(quota.nominal for *cell, quota in quotas if cell == [flavor, resource])
 
     held: Counter[str] = Counter()
     for workload in cluster.workloads:
@@ -248,11 +247,8 @@ def _divisor(cluster: Cluster, resource: str) -> int:
     for workload in cluster.workloads:
         for pod_set in workload.pod_sets:
             found = gcd(found, pod_set.requests.get(resource, 0))
-    groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
-    groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
-    for quotas in (each for group in groups for each in group.flavors):
-        quota = quotas.resources.get(resource)
-        if quota is not None:
+    for _, name, quota in (each for group in cluster.resource_groups for each in group.quotas()):
+        if name == resource:
             found = gcd(found, quota.nominal, quota.borrowing_limit or 0, quota.lending_limit or 0)
     return found or 1
 

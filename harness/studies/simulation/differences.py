@@ -99,18 +99,12 @@ def with_quotas(
     queue: ClusterQueue, flavor: str, change: Callable[[str, ResourceQuota], ResourceQuota]
 ) -> ClusterQueue:
     """Returns a ClusterQueue in which the quotas of one flavor are changed."""
-    groups = []
-    for group in queue.resource_groups:
-        flavors = tuple(
-            replace(
-                each, resources=frozen({name: change(name, quota) for name, quota in each.resources.items()})
-            )
-            if each.flavor == flavor
-            else each
-            for each in group.flavors
-        )
-        groups.append(replace(group, flavors=flavors))
-    return replace(queue, resource_groups=tuple(groups))
+
+    def changed(of: str, resource: str, quota: ResourceQuota) -> ResourceQuota:
+        return change(resource, quota) if of == flavor else quota
+
+    groups = tuple(group.with_quotas(changed) for group in queue.resource_groups)
+    return replace(queue, resource_groups=groups)
 
 
 def more(amounts: Amounts, field: str = "nominal") -> Callable[[str, ResourceQuota], ResourceQuota]:

@@ -118,8 +118,6 @@ def _amounts(job: Job, costs: Iterable[Lost]) -> dict[str, int]:
 
 
 def _resources(cluster: Cluster) -> set[str]:
-    groups = [group for each in cluster.cluster_queues.values() for group in each.resource_groups]
-    groups += [group for each in cluster.cohorts.values() for group in each.resource_groups]
-    found = {name for group in groups for name in group.covered_resources}
+    found = {name for group in cluster.resource_groups for name in group.covered_resources}
     found.update(name for node in cluster.nodes.values() for name in node.allocatable)
     return found | {name for quota in cluster.elastic_quotas.values() for name in quota.named}

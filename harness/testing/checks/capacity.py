@@ -93,12 +93,11 @@ def _quotas(cluster: Cluster) -> dict[tuple[str, str, str, str], tuple[int, int]
     owners = {("queue", name): each.resource_groups for name, each in cluster.cluster_queues.items()}
     owners |= {("cohort", name): each.resource_groups for name, each in cluster.cohorts.items()}
     return {
-        (*owner, flavor.flavor, resource): (
+        (*owner, flavor, resource): (
             quota.nominal,
             quota.nominal if quota.lending_limit is None else min(quota.nominal, quota.lending_limit),
         )
         for owner, groups in owners.items()
         for group in groups
-        for flavor in group.flavors
-        for resource, quota in flavor.resources.items()
+        for flavor, resource, quota in group.quotas()
     }

@@ -51,8 +51,7 @@ class QuotaForest:
     def cells(self) -> list[Cell]:
         """Returns every flavor and resource with a quota, sorted."""
         groups = [group for owner in self._owners.values() for group in owner.resource_groups]
-        flavors = [flavor for group in groups for flavor in group.flavors]
-        return sorted({(flavor.flavor, resource) for flavor in flavors for resource in flavor.resources})
+        return sorted({(flavor, resource) for group in groups for flavor, resource, _ in group.quotas()})
 
     def above(self, node: Node) -> Node | None:
         """Returns the cohort that a node belongs to."""
@@ -68,9 +67,9 @@ class QuotaForest:
     def quota(self, node: Node, cell: Cell) -> ResourceQuota:
         """Returns a node's quota of a flavor and a resource (a cell), according to its manifest."""
         for group in self._owners[node].resource_groups:
-            for flavor in group.flavors:
-                if flavor.flavor == cell[0] and cell[1] in flavor.resources:
-                    return flavor.resources[cell[1]]
+            for flavor, resource, quota in group.quotas():
+                if (flavor, resource) == cell:
+                    return quota
         return _NOTHING
 
     def has(self, node: Node, cell: Cell) -> int:

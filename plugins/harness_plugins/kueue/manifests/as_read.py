@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from harness.models.cluster import Cluster, ClusterQueue, Cohort, ResourceGroup, frozen
+from harness.models.cluster import Cluster, ClusterQueue, Cohort, frozen
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption_policy import BUFFERED
 
@@ -31,20 +31,11 @@ def as_read(cluster: Cluster, gates: Gates) -> Cluster:
 
 
 def _without_lending_limits(node: _T) -> _T:
-    return replace(node, resource_groups=tuple(map(_all_lent, node.resource_groups)))
-
-
-def _all_lent(group: ResourceGroup) -> ResourceGroup:
-    flavors = tuple(
-        replace(
-            each,
-            resources=frozen(
-                {name: replace(quota, lending_limit=None) for name, quota in each.resources.items()}
-            ),
-        )
-        for each in group.flavors
+    groups = tuple(
+        group.with_quotas(lambda flavor, resource, quota: replace(quota, lending_limit=None))
+        for group in node.resource_groups
     )
-    return replace(group, flavors=flavors)
+    return replace(node, resource_groups=groups)
 
 
 def _buffered(queue: ClusterQueue) -> ClusterQueue:
