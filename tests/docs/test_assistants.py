@@ -14,7 +14,7 @@ import pytest
 
 import harness
 from harness.cli.tool_server.folders import Folders
-from harness.cli.tool_server.questions import TOOLS, reply
+from harness.cli.tool_server.questions import TOOLS
 from harness.plugins import load
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 @pytest.mark.parametrize("call", [pytest.param(each, id=each["name"]) for each in calls()])
 def test_the_calls_of_the_page_are_answered(call: dict[str, Any], folders: Folders) -> None:
     """With text and a document."""
-    found = reply(call["name"], call["arguments"], folders)
+    found = TOOLS[call["name"]](folders, **call["arguments"])
     assert found.text
     json.dumps(found.document)
 

@@ -22,7 +22,7 @@ from small_clusters import queues
 
 from harness.base.errors import InputError
 from harness.cli.tool_server.folders import Folders
-from harness.cli.tool_server.questions import reply
+from harness.cli.tool_server.questions import simulate, what_if
 
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed (extra mcp)")
 
@@ -110,8 +110,8 @@ def test_a_trace_is_replayed_on_both_clusters_and_compared(
     (trace.parent / "q.yaml").write_text(queues({"a": {"cpu": "4"}}))
     before = sorted(trace.parent.rglob("*"))
     patch = {"kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": {"stopPolicy": "Hold"}}
-    asked = {"trace": trace.name, "patch": [patch], "cluster": "q.yaml", "plugin": "kueue-classic"}
-    found = reply("what_if", asked, Folders([trace.parent]))
+    folders = Folders([trace.parent])
+    found = what_if(folders, trace.name, patch=[patch], cluster="q.yaml", plugin="kueue-classic")
     assert "stopPolicy None -> Hold" in found.text
     assert "/mix/" not in found.text
     assert [each["label"] for each in found.document["runs"]] == ["base", "patched"]
@@ -164,7 +164,7 @@ def test_it_is_not_said_whether_something_outside_is_there(folder: Path) -> None
     told = []
     for name in ("secret.yaml", "nothing.yaml"):
         with pytest.raises(InputError) as raised:
-            reply("simulate", {"cluster": f"../outside/{name}"}, Folders([folder]))
+            simulate(Folders([folder]), f"../outside/{name}")
         told.append(str(raised.value).replace(name, ""))
     assert told[0] == told[1]
 

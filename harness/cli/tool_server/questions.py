@@ -28,18 +28,6 @@ class Reply(NamedTuple):
     document: dict[str, Any]
 
 
-def reply(tool: str, arguments: Mapping[str, Any], folders: Folders) -> Reply:
-    """Returns the answer of a tool.
-
-    `tool` is one of `TOOLS`. The arguments were checked against its schema. Files are read only below
-    `folders`.
-
-    Raises:
-        InputError: a file can't be read, or the question is invalid.
-    """
-    return TOOLS[tool](folders, **arguments)
-
-
 def simulate(
     folders: Folders,
     cluster: str,
@@ -182,4 +170,5 @@ TOOLS: Mapping[str, Callable[..., Reply]] = {each.__name__: each for each in _AN
 """Maps the name of a tool to the function that answers.
 
 The server offers each function as a tool, with its docstring and with its parameters except for the folders.
+A function reads files only below the folders, and raises an InputError if the question is invalid.
 """

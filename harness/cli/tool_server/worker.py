@@ -27,11 +27,11 @@ def main() -> None:
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """Returns a `text` and a `document`, or an `error` in words."""
-    from harness.cli.tool_server.questions import reply
+    from harness.cli.tool_server.questions import TOOLS
 
     try:
         folders = Folders([Path(root) for root in question["folders"]])
-        text, document = reply(question["tool"], question["arguments"], folders)
+        text, document = TOOLS[question["tool"]](folders, **question["arguments"])
     except HarnessError as error:
         hint = f"\nHint: {error.hint}" if error.hint else ""
         return {"error": f"{error.message}{hint}"}
