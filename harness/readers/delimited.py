@@ -22,7 +22,7 @@ import pyarrow.csv
 from harness.base.errors import Fault, TraceError
 from harness.base.text import counted
 from harness.readers.cells import Field
-from harness.readers.source import contents, lines_of, shown, trace_error
+from harness.readers.source import contents, lines_of, not_utf8, shown, trace_error
 
 _SHOWN = 200
 _MANY = 10_000
@@ -255,7 +255,8 @@ def _broken_lines(
             found = len(_cells(line, delimiter, quoted=quoted))
             what = "" if found == width else f"has {counted(found, 'column')} instead of {width}"
         except UnicodeDecodeError as error:
-            what = f"is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start + 1}"
+            faults[place] = [not_utf8(place, line, error)]
+            continue
         except csv.Error as error:
             what = f"does not consist of quoted cells and delimiters: {error}"
         if what:

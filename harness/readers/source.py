@@ -21,6 +21,13 @@ _LISTED = 1000
 _MANY = 10_000
 _LONGEST_LINE = 1 << 20
 
+IN_UTF8 = "iconv -f WINDOWS-1252 -t UTF-8 IN > OUT converts text of Western European programs"
+"""The hint for text that is not UTF-8."""
+
+
+class EncodingFault(Fault):
+    """A line of a file is not UTF-8 text."""
+
 
 def contents(path: Path) -> bytes:
     """Returns the bytes of a text file, unpacked if necessary and without a byte-order mark.
@@ -82,7 +89,7 @@ def text_of(path: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise TraceError(str(path), [Fault(f"line {line:,}", "is not UTF-8 text")]) from error
+        raise TraceError(str(path), [Fault(f"line {line:,}", "is not UTF-8 text")], hint=IN_UTF8) from error
 
 
 def read_json(path: Path) -> Any:
@@ -95,10 +102,15 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(text)
     except json.JSONDecodeError as error:
-        fault = Fault(f"line {error.lineno:,}", f"is not JSON: {error.msg} (column {error.colno:,})")
+        fault = not_json(error)
     except ValueError as error:  # JSON beyond our limits
         fault = Fault("", str(error))
     raise TraceError(str(path), [fault])
+
+
+def not_json(error: json.JSONDecodeError) -> Fault:
+    """Returns the fault of a JSON document, with the place where reading stopped."""
+    return Fault(f"line {error.lineno:,}", f"is not JSON: {error.msg} (column {error.colno:,})")
 
 
 def json_lines(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -174,7 +186,14 @@ def trace_error(path: Path, faults: Iterable[Fault], otherwise: str) -> TraceErr
             beyond += 1
     if beyond:
         listed.append(Fault("", f"{beyond:,} more faults in lines"))
-    return TraceError(str(path), listed or [Fault("", otherwise)])
+    hint = IN_UTF8 if any(isinstance(fault, EncodingFault) for fault in listed) else None
+    return TraceError(str(path), listed or [Fault("", otherwise)], hint=hint)
+
+
+def not_utf8(place: int, line: bytes, error: UnicodeDecodeError) -> Fault:
+    """Returns the fault of a line that is not UTF-8 text. `place` is its number in the file."""
+    what = f"is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start + 1}"
+    return EncodingFault(f"line {place:,}", what)
 
 
 def shown(text: str) -> str:

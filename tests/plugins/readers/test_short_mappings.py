@@ -304,9 +304,14 @@ def test_a_table_of_no_rows_is_told_as_such(read_text: Callable) -> None:
         ("8G", 2**33),
         ("4Gc", None),
         ("100Mn", 100 << 20),
+        ("4GB", 2**32),
+        ("16gb", 2**34),
+        ("4194304kb", 2**32),
     ],
 )
-def test_sizes_may_be_written_as_in_kubernetes(read_text: Callable, size: str, amount: int | None) -> None:
+def test_sizes_may_be_written_as_in_kubernetes_slurm_and_pbs(
+    read_text: Callable, size: str, amount: int | None
+) -> None:
     """All letters are powers of 1024, with an i and a B or without."""
     text = f"job_id,submit_time,duration,queue,mem\na,0,1,q,{size}\nb,0,1,q,1M\n"
     trace = read_text(text, reader="csv", map="request.memory=size(mem)")
@@ -378,7 +383,7 @@ def test_blank_lines_before_the_header_do_not_count(before: str, read_text: Call
     assert read_text(before + CANONICAL, reader="csv").frame.equals(read_text(CANONICAL).frame)
 
 
-@pytest.mark.parametrize("size", ["4i", "4Bi", "4GB", "Gi"])
+@pytest.mark.parametrize("size", ["4i", "4Bi", "4Gb", "4gn", "Gi"])
 def test_what_is_no_size_is_refused(read_text: Callable, size: str) -> None:
     text = f"job_id,submit_time,duration,queue,mem\na,0,1,q,{size}\n"
     with pytest.raises(InputError, match="is not a size such as"):

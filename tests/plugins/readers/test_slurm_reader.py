@@ -364,6 +364,15 @@ def test_commas_between_amounts_and_columns_are_refused(faults_of_text: Callable
     assert found.endswith("sacct does not quote amounts, which contain commas. Use sacct -P")
 
 
+@pytest.mark.parametrize("place", ["trän", "JobName"])
+def test_text_of_another_encoding_is_refused_with_the_remedy(read_text: Read, place: str) -> None:
+    """In a row and in the header line."""
+    text = dump({"JobName": "trän"}).replace("JobName", "JobName" if place == "trän" else "JöbName")
+    with pytest.raises(TraceError, match="is not UTF-8 text: byte 0x") as caught:
+        read_text(text.encode("latin-1"), reader="slurm")
+    assert (caught.value.hint or "").startswith("iconv -f WINDOWS-1252 -t UTF-8")
+
+
 def test_the_trailing_bar_of_p_is_no_column(read_text: Read) -> None:
     """`sacct -p` ends every line with one."""
     text = dump({}).replace("\n", "|\n")

@@ -126,6 +126,9 @@ def test_suggest_knows_records_in_a_document_and_delimiters(
     (tmp_path / "t.bin").write_bytes(bytes(range(256)))
     assert called(["trace", "convert", str(tmp_path / "t.bin"), "--map", "suggest"]) == 2
     assert "is not a table of Parquet, JSON or text" in capsys.readouterr().err
+    (tmp_path / "t.json").write_text(json.dumps(document)[:-20])
+    assert called(["trace", "convert", str(tmp_path / "t.json"), "--map", "suggest"]) == 2
+    assert "t.json: line 1: is not JSON: " in capsys.readouterr().err
 
 
 def test_suggest_knows_a_table_without_a_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -284,6 +284,26 @@ def test_forms_in_which_pandas_writes_json_are_tables(made: Make, form: str) -> 
     assert found.select("job_id", "queue", "pods").rows() == [("a", "x", 2), ("b", "y", None)]
 
 
+@pytest.mark.parametrize("form", ["columns", "index"])
+def test_an_index_of_job_ids_is_a_column(made: Make, form: str) -> None:
+    """Pandas writes the index as keys. Keys that count the rows from 0 are no column."""
+    table = {"id": ["a", "b"], "submitted": [10, 20], "ran": [60, 30], "part": ["x", "y"]}
+    document: Any = {name: dict(zip(("1001", "1002"), cells, strict=True)) for name, cells in table.items()}
+    if form == "index":
+        document = {key: {name: document[name][key] for name in table} for key in ("1001", "1002")}
+    found = made(json.dumps(document).encode(), "user: index\n", name="t.json")
+    assert found.select("job_id", "user").rows() == [("a", "1001"), ("b", "1002")]
+
+
+def test_json_that_is_cut_off_is_named_with_the_place(made: Make) -> None:
+    """A document ends somewhere in its last line. In a file of one object a line, the line is named."""
+    row = '{"id": 1, "submitted": 1, "ran": 5, "part": "q"}'
+    with pytest.raises(TraceError, match=r"line 2: is not JSON: .* \(column 11\)"):
+        made(f"[{row},\n{row[:20]}".encode(), name="t.json")
+    with pytest.raises(TraceError, match="line 2: is neither a JSON value nor part of a JSON document"):
+        made(f"{row}\n{row[:20]}".encode(), name="t.json")
+
+
 @pytest.mark.parametrize("row", [["a", 10, 60, "x", 2, "more"], ["a", 10, 60, "x"]])
 def test_no_cell_of_a_json_row_of_another_length_is_lost(made: Make, row: list[Any]) -> None:
     """Such a file is no table of pandas, so its columns are not those of the mapping."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.base.errors import Fault, TraceError
 from harness.readers.counts import counted
-from harness.readers.source import contents, lines_of, shown, stop_at_many
+from harness.readers.source import contents, lines_of, not_utf8, shown, stop_at_many, trace_error
 
 COMMAND = (
     "SLURM_TIME_FORMAT=%s sacct -aXDP --noconvert -S 2026-10-01 -E 2026-11-01 -o JobIDRaw,JobID,Cluster,"
@@ -71,7 +71,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     number, first = next(lines)
     head = _decoded(first, number, faults)
     if head is None:
-        raise TraceError(str(path), faults)
+        raise trace_error(path, faults, "")
     if head.startswith("sacct: "):
         what = f"is an error message of sacct, without rows: {head.removeprefix('sacct: ')[:200]}"
         raise TraceError(
@@ -210,6 +210,5 @@ def _decoded(line: bytes, number: int, faults: list[Fault]) -> str | None:
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        what = f"is not UTF-8 text: byte {line[error.start]:#04x} at position {error.start + 1}"
-        faults.append(Fault(f"line {number:,}", what))
+        faults.append(not_utf8(number, line, error))
         return None

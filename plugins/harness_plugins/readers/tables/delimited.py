@@ -13,7 +13,7 @@ import pyarrow.csv
 
 from harness.base.errors import Fault, TraceError
 from harness.readers.counts import counted
-from harness.readers.source import shown
+from harness.readers.source import IN_UTF8, shown
 from harness_plugins.readers.tables.mapping import NO_HEADER, another_delimiter, is_number
 from harness_plugins.readers.tables.parts import Part, Pick
 
@@ -21,7 +21,6 @@ _BLOCK = 1 << 24
 _LISTED = 1000
 _TABS = (".tsv", ".tab")
 _OTHERS = ("\t", ";", "|")
-_IN_UTF8 = "iconv -f WINDOWS-1252 -t UTF-8 IN > OUT converts text of Western European programs"
 
 
 def read_text(path: Path, data: bytes, pick: Pick, *, delimiter: str = "", header: bool = True) -> Part:
@@ -137,4 +136,4 @@ def _check_text(path: Path, data: bytes) -> None:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8 text: byte {data[error.start]:#04x}"
-        raise TraceError(str(path), [Fault(f"line {line:,}", what)], hint=_IN_UTF8) from error
+        raise TraceError(str(path), [Fault(f"line {line:,}", what)], hint=IN_UTF8) from error

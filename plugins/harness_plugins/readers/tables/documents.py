@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,16 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.base.json_text import parse_json
+from harness.readers.source import IN_UTF8, not_json
 from harness_plugins.readers.tables.parts import Part, Pick, lengths
 
 _EXACT = 2**53
+_INDEX = "index"
+
+
+def is_json(data: bytes) -> bool:
+    """Returns True if a file seems to be JSON, or to have JSON in its lines."""
+    return data.lstrip()[:1] in (b"{", b"[")
 
 
 def read_documents(path: Path, data: bytes, pick: Pick, *, inside: str = "") -> Part:
@@ -50,23 +57,33 @@ def _elements(document: Any) -> list[Any]:
     """Returns the elements of a document. It may be an object as pandas writes tables.
 
     Such an object has the rows by number (`index`), the cells of each column by number (`columns`), or lists
-    of names and of rows (`split`).
+    of names and of rows (`split`). Numbers that do not count the rows from 0 become a column, as in
+    `reset_index` of pandas.
     """
     if not isinstance(document, dict):
         return document if isinstance(document, list) else [document]
     inner = list(document.values())
     if inner and all(isinstance(each, dict) for each in inner):
         if all(name.isdecimal() for name in document):
-            return inner
+            return _numbered(document)
         numbers = dict.fromkeys(number for column in inner for number in column)
         if numbers and all(number.isdecimal() for number in numbers):
-            return [{name: column.get(number) for name, column in document.items()} for number in numbers]
+            return _numbered(
+                {number: {name: each.get(number) for name, each in document.items()} for number in numbers}
+            )
     names, rows = document.get("columns"), document.get("data")
     if isinstance(names, list) and isinstance(rows, list):
         # A row of another length is no row of this table, so its cells must not get the names of columns.
         fits = all(isinstance(row, list) and len(row) == len(names) for row in rows)
         return [dict(zip(map(str, names), row, strict=True)) for row in rows] if fits else [document]
     return [document]
+
+
+def _numbered(rows: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns rows with their numbers, unless these only count the rows."""
+    if list(rows) == [str(place) for place in range(len(rows))]:
+        return list(rows.values())
+    return [{_INDEX: number, **row} for number, row in rows.items()]
 
 
 def inner_list(records: Sequence[dict[str, Any]]) -> str:
@@ -113,9 +130,11 @@ def _records(path: Path, data: bytes, inside: str) -> Iterator[dict[str, Any]]:
     try:
         document = _elements(parse_json(data.decode(), nan_is_null=True))
     except UnicodeDecodeError as error:
-        raise TraceError(str(path), [Fault("", f"is not UTF-8 text: {error.reason}")]) from error
-    except ValueError:
-        document = list(_lines(path, data))
+        raise TraceError(
+            str(path), [Fault("", f"is not UTF-8 text: {error.reason}")], hint=IN_UTF8
+        ) from error
+    except ValueError as error:
+        document = list(_lines(path, data, error))
     yield from _rows(path, document, inside)
 
 
@@ -148,12 +167,17 @@ def _flat(item: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _lines(path: Path, data: bytes) -> Iterator[Any]:
+def _lines(path: Path, data: bytes, whole: ValueError) -> Iterator[Any]:
+    """Yields the value of each line. `whole` says why the lines are not one document."""
+    found = 0
     for place, line in enumerate(data.splitlines(), start=1):
         if line.strip():
             try:
                 yield parse_json(line.decode(), nan_is_null=True)
+                found += 1
             except ValueError as error:
+                if not found and isinstance(whole, json.JSONDecodeError):
+                    raise TraceError(str(path), [not_json(whole)]) from error
                 what = "is neither a JSON value nor part of a JSON document"
                 if not isinstance(error, (json.JSONDecodeError, UnicodeDecodeError)):
                     what = str(error)

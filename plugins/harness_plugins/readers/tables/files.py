@@ -12,7 +12,7 @@ from harness.base.errors import Fault, TraceError
 from harness.readers.source import contents
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.tables.delimited import read_text
-from harness_plugins.readers.tables.documents import read_documents
+from harness_plugins.readers.tables.documents import is_json, read_documents
 from harness_plugins.readers.tables.mapping import TableMapping
 from harness_plugins.readers.tables.parts import Part
 from harness_plugins.readers.tables.typed import is_parquet, read_parquet
@@ -75,6 +75,6 @@ def _members(path: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
 def _written(path: Path, data: bytes, mapping: TableMapping) -> Part:
     if not data.strip():
         raise TraceError(str(path), [Fault("", "has no lines")])
-    if data.lstrip()[:1] in (b"{", b"["):
+    if is_json(data):
         return read_documents(path, data, mapping.pick, inside=mapping.records)
     return read_text(path, data, mapping.pick, delimiter=mapping.delimiter, header=mapping.header)

@@ -13,7 +13,7 @@ from harness.base.errors import HarnessError
 from harness.readers.source import contents
 from harness_plugins.readers.parquet_source import parquet_source
 from harness_plugins.readers.tables.delimited import first_cells, read_text
-from harness_plugins.readers.tables.documents import first_records, inner_list, table_of
+from harness_plugins.readers.tables.documents import first_records, inner_list, is_json, table_of
 from harness_plugins.readers.tables.mapping import is_number
 from harness_plugins.readers.tables.typed import is_parquet, read_column
 
@@ -45,7 +45,7 @@ def sample_of(path: Path) -> Sample | None:
         if is_parquet(path):
             return _parquet(path)
         data = contents(path)
-        if data.lstrip()[:1] in (b"{", b"["):
+        if is_json(data):
             records = first_records(data, _ROWS)
             inside = inner_list(records)
             return Sample(table_of(path, records, inside), inside)

@@ -13,7 +13,9 @@ import polars as pl
 
 from harness.base.errors import Fault, TraceError
 from harness.readers.schema import REQUEST, Kind, column_of
+from harness.readers.source import contents
 from harness.readers.time_forms import read_form
+from harness_plugins.readers.tables.documents import is_json, read_documents
 from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import HINT, TOTAL
 from harness_plugins.readers.tables.sample import Sample, sample_of
@@ -105,10 +107,12 @@ def suggest(path: Path) -> str:
     """Returns a draft of a mapping for a table as YAML, with remarks on what to check.
 
     Raises:
-        TraceError: the file is not a table.
+        TraceError: the file is not a table, or is faulty JSON.
     """
     sample = next((found for each in find_files(path, "") if (found := sample_of(each))), None)
     if sample is None or not sample.frame.columns:
+        if not path.is_dir() and is_json(data := contents(path)):
+            read_documents(path, data, list)  # names the place where the JSON is faulty
         raise TraceError(str(path), [Fault("", "is not a table of Parquet, JSON or text")], hint=HINT)
     return "\n".join(_lines(path, sample)) + "\n"
 

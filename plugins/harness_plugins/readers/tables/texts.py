@@ -18,10 +18,11 @@ DECIMALS = 9
 ONE = 10**DECIMALS
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 _PLAIN = r"^[+-]?[0-9]{1,20}(?:\.[0-9]*)?$"
-_SIZE = r"^([0-9]{1,18}(?:\.[0-9]*)?)(?:[KMGTP]iB?|[KMGTP]?[nc]?)$"
-_WHOLE_SIZE = r"^([0-9]{1,18})(?:[KMGTP]iB?|[KMGTP]?[nc]?)$"
+_SUFFIX = r"(?:[KMGTP]iB?|[KMGTP]B|[kmgtp]b|[KMGTP]?[nc]?)"
+_SIZE = rf"^([0-9]{{1,18}}(?:\.[0-9]*)?){_SUFFIX}$"
+_WHOLE_SIZE = rf"^([0-9]{{1,18}}){_SUFFIX}$"
 _POWERS = {"K": 10, "M": 20, "G": 30, "T": 40, "P": 50, "": 20}
-"""The powers of two of Slurm's letters. A number without a letter is in MiB."""
+"""The powers of two of Slurm's letters, as in PBS's `gb`. A number without a letter is in MiB."""
 _ISO_SPAN = r"^P(?:([0-9]{1,6})D)?(?:T(?:([0-9]{1,6})H)?(?:([0-9]{1,6})M)?(?:([0-9]{1,9}(?:\.[0-9]+)?)S)?)?$"
 _CLOCK_SPAN = r"^(?:([0-9]{1,6})(?: days?,? |-))?(?:([0-9]{1,6}):)?([0-9]{1,6}):([0-9]{1,2}(?:\.[0-9]+)?)$"
 
@@ -71,8 +72,10 @@ def _wide(digits: pl.Expr) -> pl.Expr:
 def sized(cell: pl.Expr, kept: Keep) -> pl.Expr:
     """Returns text such as `85G` as bytes, rounded to the nearest byte."""
     powers = {letter: 2**power for letter, power in _POWERS.items()}
-    letter = pl.when(cell.str.contains(_SIZE)).then(cell.str.extract(r"([KMGTP])", 1).fill_null(""))
-    unit = kept(letter.replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE))
+    letter = pl.when(cell.str.contains(_SIZE)).then(cell.str.extract(r"(?i)([KMGTP])", 1).fill_null(""))
+    unit = kept(
+        letter.str.to_uppercase().replace_strict(powers, default=None, return_dtype=pl.Int64).cast(WIDE)
+    )
     whole = kept(cell.str.extract(_WHOLE_SIZE, 1).cast(pl.Int64))
     rest = kept(pl.when(whole.is_null()).then(cell.str.extract(_SIZE, 1)))
     return pl.coalesce(whole.cast(WIDE) * unit, (text_number(rest, kept) * unit + ONE // 2) // ONE)
