@@ -110,10 +110,15 @@ def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
 
 
 def _topologies(pods: Iterable[PodSet]) -> list[pl.Series]:
-    """Returns the columns of topology requests. Of several layers of slices, they have only the first."""
+    """Returns the columns of topology requests. Of several layers of slices, they have only the first.
+
+    A slice of more pods than there are is left out. Kueue admits such a Workload, but no trace can have it.
+    """
     rows = []
-    for request in (pod_set.topology or TopologyRequest() for pod_set in pods):
-        level, size = next(((each.level, each.size) for each in request.slices), (None, None))
+    for pod_set in pods:
+        request = pod_set.topology or TopologyRequest()
+        layers = ((each.level, each.size) for each in request.slices if each.size <= pod_set.count)
+        level, size = next(layers, (None, None))
         texts = (request.required or None, request.preferred or None, level, request.group or None)
         rows.append((*texts, request.unconstrained or None, size))
     return pl.DataFrame(rows, _TOPOLOGY, orient="row").get_columns()
