@@ -749,6 +749,48 @@ def test_the_topology_that_annotations_of_pods_ask_for_counts() -> None:
     assert found.verdict != "starts"
 
 
+def racks(pods: int, **request: Any) -> list[Manifest]:
+    """A dump of two racks of one node each, and a waiting Workload with a topology request."""
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    topology = {
+        "apiVersion": KUEUE,
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": {"levels": levels},
+    }
+    waiting = workload("w", 1, pods=pods)
+    waiting["spec"]["podSets"][0]["topologyRequest"] = request
+    found = dump(topology, waiting)
+    for each in found:
+        if each["kind"] == "Node":
+            name = each["metadata"]["name"]
+            each["metadata"]["labels"] = {"rack": f"r-{name}", "kubernetes.io/hostname": name}
+        elif each["kind"] == "ResourceFlavor":
+            each["spec"] = {"topologyName": "t"}
+    return found
+
+
+def test_racks_that_are_too_small_are_never_large_enough_unless_nodes_return() -> None:
+    """A rack has 8 GPUs. A cordoned node may return."""
+    (found,) = asked(racks(9, required="rack"))
+    assert found.verdict == "never"
+    assert "f has no place for it even when empty" in found.why
+    items = racks(8, required="rack")
+    assert outcome(asked(items)[0]) == ("starts", "")
+    for each in items[:2]:
+        each["spec"] = {"unschedulable": True}
+    assert outcome(asked(items)[0]) == ("waits", "nodes")
+
+
+def test_pods_without_a_domain_are_said_to_have_none() -> None:
+    """Kueue admits a Workload whose slices have more pods than it."""
+    slices = {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 4}
+    found = harness.simulate(
+        cluster_from(racks(2, **slices), "dump"), plugins=LIBRARY, workloads=["d/job-w-1a2b3"]
+    )
+    assert "domains of pod set main: none" in text(found, None)
+
+
 @pytest.mark.parametrize(
     ("asks", "said"),
     [

@@ -65,7 +65,8 @@ def _about(answer: Answer, width: int | None, rows: int | None) -> Iterator[str]
     places = {name: each["domains"] for name, each in answer.topology.items()}
     for pod_set, domains in places.items():
         named = [f"{'/'.join(each['values'])} ({each['count']})" for each in domains]
-        yield from folded([f"domains of pod set {pod_set}: {', '.join(named)}"], width)
+        listed = ", ".join(named) or "none"
+        yield from folded([f"domains of pod set {pod_set}: {listed}"], width)
     if answer.victims:
         head = ["preempted for it", "queue", "priority", "reason", "had run", "loses"]
         table = [

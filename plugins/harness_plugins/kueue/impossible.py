@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, NamedTuple, final
@@ -14,11 +15,19 @@ from harness.models.constraints import Constraints
 from harness.models.kube.running import is_pod
 from harness.models.never import Part, by_quota, no_queue, parts_of, short, uncovered
 from harness_plugins.kueue.record.inactive import why_inactive
+from harness_plugins.kueue.record.places import room_in_words
 from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.flavor_offers import Suiting, counting_of, requests_of
+from harness_plugins.kueue.rules.topology.placement import (
+    IMPLIED,
+    PodSetRequest,
+    WorkloadTopologies,
+    WorkloadTopology,
+)
 from harness_plugins.kueue.state.asks import Asks
 from harness_plugins.kueue.state.cache import Cache
+from harness_plugins.kueue.state.topology.flavors import TopologyFlavors
 
 if TYPE_CHECKING:
     from harness_plugins.kueue.binding import Binder
@@ -55,6 +64,10 @@ class Impossible:
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
         self._binder = binder
+        self._topologies: WorkloadTopologies | None = None
+        if gates.topology_aware_scheduling and cluster.nodes and not cluster.nodes_change:
+            empty = TopologyFlavors(replace(cluster, pods=()), overlapping=False)
+            self._topologies = WorkloadTopologies(empty, gates.tas_profile_mixed)
         # Why the queues of a namespace are inactive, and why they do not admit the namespace.
         self._closes: Memo[tuple[str, str], tuple[str, str]] = Memo()
         self._known: Memo[tuple[tuple[PodSet, ...], str, str], tuple[Verdict | None]] = Memo(_SHAPES)
@@ -109,10 +122,23 @@ class Impossible:
         return Part(
             part.asked,
             {
-                name: why or self._suiting.misplaced(pod_set, flavors[name], part.asked, queue)
+                name: why
+                or self._suiting.misplaced(pod_set, flavors[name], part.asked, queue)
+                or self._too_small(pod_set, name)
                 for name, why in misfits
             },
         )
+
+    def _too_small(self, pod_set: PodSet, flavor: str) -> str:
+        """Returns why pods have no place in the empty topology of a flavor, or "" if they may have one."""
+        finder, request = self._topologies, pod_set.topology or IMPLIED
+        empty = None if finder is None else finder.flavors.by_name.get(flavor)
+        count = pod_set.min_count if self._partial else pod_set.count
+        if finder is None or empty is None or request.group or not count:
+            return ""
+        asked = WorkloadTopology([(empty, [PodSetRequest(pod_set, count, request)])], frozenset(), finder)
+        why = room_in_words(asked)
+        return f"has no place for it even when empty: {why}" if why else ""
 
     def _closed(self, queue: ClusterQueue, job: Job, asks: Asks) -> str:
         """Returns why a queue does not admit this job, or any job, or "" if the queue could admit it."""

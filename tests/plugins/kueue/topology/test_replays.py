@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -73,6 +74,18 @@ def test_a_refusal_says_which_level_has_how_much_room_where() -> None:
         "pod set main requests 2 pods in one rack of flavor f; "
         "most free: 1 in rack r0, 1 in kubernetes.io/hostname r0/n1"
     )
+
+
+def test_a_job_that_no_empty_rack_can_take_never_starts() -> None:
+    """A rack of two nodes has 4 cores. A job that prefers a rack, or may have fewer pods, can start."""
+    wide = gang(5, 1, required="rack")
+    jobs = Jobs().add("a", "q", pod_sets=wide).add("b", "q", pod_sets=gang(5, 1, preferred="rack"), seconds=5)
+    jobs.add("c", "q", pod_sets=(replace(wide[0], min_count=4),), at=9)
+    happened = Happened(racks(2), jobs)
+    assert list(happened.decisions.starts()) == ["b", "c"]
+    (line,) = happened.lines("reject")
+    assert line.startswith("0 reject a: no flavor of ClusterQueue q can ever give it 5 of cpu: f has no ")
+    assert line.endswith("most free: 4 in rack r0, 2 in kubernetes.io/hostname r0/n0")
 
 
 def test_a_head_that_has_tried_the_flavors_with_quota_still_says_which_room_it_lacks() -> None:
