@@ -185,6 +185,9 @@ class AdmissionCheck(Value):
 DELETION = "its deletion has begun"
 """Why Kueue keeps a ClusterQueue inactive that ends when its last workload releases its quota."""
 
+NO_TOPOLOGY = "there is no Topology "
+"""Why Kueue keeps a ClusterQueue inactive if a Topology is missing. The name of the Topology follows."""
+
 
 @fixed()
 class ClusterQueue(Value):
@@ -196,7 +199,7 @@ class ClusterQueue(Value):
         by_usage: whether jobs are ordered by the past usage of their LocalQueues.
         checks: the admission checks that must be ready before a job with reserved quota starts.
         inactive: why Kueue keeps the queue inactive because of its admission checks, a cycle of cohorts or a
-            missing Topology, `DELETION` if its deletion has begun, or "".
+            missing Topology (`NO_TOPOLOGY`), `DELETION` if its deletion has begun, or "".
     """
 
     name: str

@@ -54,6 +54,7 @@ from harness.cluster.kinds.wait_for_pods_ready import WaitForPodsReady
 from harness.cluster.kinds.workloads import PRIORITY_BOOST, REJECTED, RETRY, Workload
 from harness.cluster.model import (
     DELETION,
+    NO_TOPOLOGY,
     SYSTEM_PRIORITY_CLASSES,
     UNLIMITED,
     Cluster,
@@ -74,7 +75,7 @@ from harness.cluster.standing import Standing, leaving, standing_of
 
 __all__ = [
     "ACK", "ALL_DEVICES", "CAPACITY", "CORE_RESOURCES", "DEFAULT_STRATEGIES", "DELETION", "DEVICE_POLICIES",
-    "GATES", "GATES_BY_RELEASE", "HOSTNAME", "KOORDINATOR", "KOORDINATORS", "NEWEST",
+    "GATES", "GATES_BY_RELEASE", "HOSTNAME", "KOORDINATOR", "KOORDINATORS", "NEWEST", "NO_TOPOLOGY",
     "PERMITTED_STRATEGIES", "PERMITTED_TEXT", "PRIORITY_BOOST", "QUOTA_NAME_LABEL", "REJECTED", "RELEASES",
     "RETRY", "RULES_BY_RELEASE", "SYSTEM_PRIORITY_CLASSES", "UNLIMITED", "AdmissionFairSharing",
     "ClaimTemplate", "Cluster", "ClusterQueue", "Cohort", "Container", "Counting", "DevicePlacement",

@@ -12,7 +12,7 @@ from harness.base.json_text import parse_json
 from harness.base.pod_set import SliceLayer, TopologyRequest
 from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
-from harness.cluster.model import ResourceFlavor
+from harness.cluster.model import NO_TOPOLOGY, ResourceFlavor
 from harness.cluster.yaml.fields import Fields
 
 PODSET = "kueue.x-k8s.io/podset-"
@@ -71,14 +71,15 @@ def read_topology(fields: Fields, draft: Draft) -> None:
 def check_topologies(draft: Draft) -> None:
     """Warn about flavors whose topology does not exist, or can't group some nodes.
 
-    Kueue keeps ClusterQueues with a flavor without its Topology inactive (upstream's isTASViolated).
+    Kueue keeps ClusterQueues with a flavor without its Topology inactive (upstream's isTASViolated), unless
+    its gate TopologyAwareScheduling is off.
     """
     for flavor in list(draft.flavors.values()):
         topology = draft.topologies.get(flavor.topology)
         if topology is not None:
             _check_nodes(draft, flavor, topology)
         elif flavor.topology:
-            what = f"there is no Topology {flavor.topology}"
+            what = f"{NO_TOPOLOGY}{flavor.topology}"
             then = "so Kueue keeps queues with this flavor inactive; add its manifest, or omit topologyName"
             draft.warnings.add("ResourceFlavor", flavor.name, f"{what}, {then}")
             draft.flavors[flavor.name] = replace(flavor, topology="")

@@ -175,7 +175,8 @@ def impossible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     gates = _gates(cluster, options)
     shared = _shared(cluster, gates)
     if shared is None and not cluster.changes:
-        shared = Impossible(cluster, Cache(as_read(cluster, gates)), gates, _binder(cluster))
+        read = as_read(cluster, gates)
+        shared = Impossible(read, Cache(read), gates, _binder(cluster))
         _checked.last = cluster, gates, shared
     judge = _verdicts(cluster, gates, _binder(cluster)) if shared is None else shared.judge
 
@@ -204,7 +205,7 @@ def _verdicts(cluster: Cluster, gates: Gates, binder: Binder | None) -> Callable
         lending = (
             state if len(lenders) == len(state.cluster_queues) else replace(state, cluster_queues=lenders)
         )
-        return Impossible(state, Cache(as_read(lending, gates)), gates, binder).judge
+        return Impossible(as_read(state, gates), Cache(as_read(lending, gates)), gates, binder).judge
 
     if all(edit.kind == "Node" for instant in cluster.changes for edit in instant.edits):
         return judge(cluster)

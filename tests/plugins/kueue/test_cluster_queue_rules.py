@@ -379,6 +379,8 @@ def test_queues_with_a_flavor_whose_topology_does_not_exist_are_inactive() -> No
     assert happened.lines("reject") == [f"0 reject mine: ClusterQueue q is inactive: {why}"]
     told = "there is no Topology t, so Kueue keeps queues with this flavor inactive; add its manifest"
     assert where.warnings == (f"ResourceFlavor racks: {told}, or omit topologyName",)
+    without = Happened(where, Jobs().add("mine", "q", 1), kueueVersion="v0.13")  # its gate is off
+    assert without.admitted == ["mine"]
 
 
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])

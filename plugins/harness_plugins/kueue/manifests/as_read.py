@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from harness.models.cluster import Cluster, ClusterQueue, Cohort, frozen
+from harness.models.cluster import NO_TOPOLOGY, Cluster, ClusterQueue, Cohort, frozen
 from harness_plugins.kueue.rules.feature_gates import Gates
 from harness_plugins.kueue.rules.preemption_policy import BUFFERED
 
@@ -25,6 +25,13 @@ def as_read(cluster: Cluster, gates: Gates) -> Cluster:
         cohorts = frozen({name: _without_lending_limits(each) for name, each in cohorts.items()})
     if gates.scheduler_timestamp_preemption_buffer:
         queues = frozen({name: _buffered(each) for name, each in queues.items()})
+    if not gates.topology_aware_scheduling and any(map(_lacks_topology, queues.values())):
+        queues = frozen(
+            {
+                name: replace(each, inactive="") if _lacks_topology(each) else each
+                for name, each in queues.items()
+            }
+        )
     if queues is cluster.cluster_queues and cohorts is cluster.cohorts:
         return cluster
     return replace(cluster, cluster_queues=queues, cohorts=cohorts)
@@ -36,6 +43,10 @@ def _without_lending_limits(node: _T) -> _T:
         for group in node.resource_groups
     )
     return replace(node, resource_groups=groups)
+
+
+def _lacks_topology(queue: ClusterQueue) -> bool:
+    return queue.inactive.startswith(NO_TOPOLOGY)
 
 
 def _buffered(queue: ClusterQueue) -> ClusterQueue:
