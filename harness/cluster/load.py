@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -28,6 +29,9 @@ from harness.cluster.yaml.sources import files_of, text_of
 
 _CONFIGURATION = "controller_manager_config.yaml"
 """The key of Kueue's ConfigMap `kueue-manager-config` that contains the Configuration."""
+
+_SCHEDULERS = re.compile(r"""^["{\s]*(?:apiVersion|kind)\b.*KubeSchedulerConfiguration""", re.MULTILINE)
+"""Matches the text of a KubeSchedulerConfiguration in a ConfigMap, whose key is not always the same."""
 
 
 def load_cluster(path: str | Path) -> Cluster:
@@ -193,7 +197,7 @@ _TABLE = ("NAME ", "NAMESPACE ")
 def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
     """Yields the objects of a document, which is either one object or a `kubectl get` list of objects.
 
-    Kueue's ConfigMap is replaced by the Configuration that it contains as text.
+    A ConfigMap of Kueue or of a scheduler is replaced by the configurations that it contains as text.
     """
     content = document.content
     if not isinstance(content, Mapping):
@@ -202,7 +206,7 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
         return
     kind, items = content.get("kind"), content.get("items")
     if kind == "ConfigMap":
-        yield from _configuration_in(document, faults)
+        yield from _configurations_in(document, faults)
         return
     if not (isinstance(kind, str) and kind.endswith("List") and "items" in content):
         yield document
@@ -224,17 +228,23 @@ def unpacked(document: Document, faults: list[Fault]) -> Iterator[Document]:
         yield from unpacked(Document(where, {**missing, **item} if missing else item), faults)
 
 
-def _configuration_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
-    """Yields Kueue's Configuration if the ConfigMap contains one, or else the ConfigMap itself."""
-    text = mapping_of(config_map.content, "data").get(_CONFIGURATION)
-    if not isinstance(text, str) or KUEUE_CONFIGURATION not in text:  # other controllers use this key too
+def _configurations_in(config_map: Document, faults: list[Fault]) -> Iterator[Document]:
+    """Yields the configurations of Kueue or a scheduler in a ConfigMap, or else the ConfigMap itself."""
+    data = mapping_of(config_map.content, "data")
+    texts = {key: text for key, text in data.items() if isinstance(text, str) and _configures(key, text)}
+    if not texts:
         yield config_map
-        return
-    where = f"{config_map.where}, ConfigMap {_name(config_map.content)}".rstrip() + f", {_CONFIGURATION}"
-    own: list[Fault] = []
-    for each in read_documents(text, own)[0]:
-        yield Document(f"{where}, {each.where}", each.content)
-    faults += (Fault(f"{where}, {fault.where}", fault.what) for fault in own)
+    for key, text in texts.items():
+        where = f"{config_map.where}, ConfigMap {_name(config_map.content)}".rstrip() + f", {key}"
+        own: list[Fault] = []
+        for each in read_documents(text, own)[0]:
+            yield Document(f"{where}, {each.where}", each.content)
+        faults += (Fault(f"{where}, {fault.where}", fault.what) for fault in own)
+
+
+def _configures(key: str, text: str) -> bool:
+    of_kueue = key == _CONFIGURATION and KUEUE_CONFIGURATION in text  # other controllers use this key, too
+    return of_kueue or _SCHEDULERS.search(text) is not None
 
 
 def read_object(

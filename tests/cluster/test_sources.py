@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from harness.base.errors import ClusterError, TraceError
 from harness.cluster.load import cluster_from, load_cluster
@@ -169,6 +170,29 @@ def test_kueues_config_map_is_its_configuration(here: Path) -> None:
     write(here, a=CONFIG_MAP.replace("fairSharing:", "  fair: ]"))
     assert told + "document 1 (line 1), line 3: not valid YAML" in fault_of(here / "a")
     write(here, a=CONFIG_MAP.replace("config.kueue", "config.jobset"))
+    assert load_cluster(here / "a").warnings == ("ConfigMap (v1): 1 object is not read",)
+
+
+@pytest.mark.parametrize("key", ["config.yaml", "my-scheduler-config.yaml", "koord-scheduler-config"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_config_map_of_a_scheduler_is_its_configuration(here: Path, key: str, as_json: bool) -> None:
+    """Whatever its key is. A text that only mentions the kind is none."""
+    content = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    content["percentageOfNodesToScore"] = 30
+    text = json.dumps(content) if as_json else yaml.safe_dump(content)
+    found = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "s"},
+        "data": {key: text, "o": "x"},
+    }
+    write(here, a=json.dumps(found))
+    cluster = load_cluster(here / "a")
+    assert cluster.scheduler is not None
+    assert cluster.scheduler.percentage_of_nodes_to_score == 30
+    assert cluster.warnings == ()
+    found["data"] = {key: "# see kind: KubeSchedulerConfiguration\n"}
+    write(here, a=json.dumps(found))
     assert load_cluster(here / "a").warnings == ("ConfigMap (v1): 1 object is not read",)
 
 
