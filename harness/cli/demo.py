@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from harness.base.text import aligned
 from harness.cli.replay import replay
@@ -57,6 +58,7 @@ def demo(ctx: click.Context, name: str, listed: bool, until: str | None, output:
     options = [f"-p {plugin}" for plugin in look.plugins]
     options += [f"--until {until}"] if until else []
     options += [f"--shake {look.shake}"] if look.shake else []
+    options += [f"-o {output}"] if ctx.get_parameter_source("output") is not ParameterSource.DEFAULT else []
     click.echo(f"harness replay {path} {' '.join(options)}", err=True)
     ctx.invoke(
         replay,

@@ -15,7 +15,7 @@ from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.progress import Count
 from harness.cli.run_options import one_plugin, setting_options, workers_option
-from harness.cli.screen import printable_lines, terminal_width
+from harness.cli.screen import printable_lines, results_only, terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
@@ -149,12 +149,20 @@ def forecast(
     of_past = Count("forecasting from", "past moment", shown=not quiet)
     with dask_executor(dask) as executor:
         if backtest is not None:
-            held = asked.judged(backtest, plugins, workers=workers, executor=executor, watch=of_past.update)
+            with results_only():
+                held = asked.judged(
+                    backtest, plugins, workers=workers, executor=executor, watch=of_past.update
+                )
             click.echo(json.dumps(held.to_json()) if as_json else verdict(held, terminal_width()))
             return
-        made = asked.made(
-            plugins, workers=workers, executor=executor, watch=of_futures.update, watch_past=of_past.update
-        )
+        with results_only():
+            made = asked.made(
+                plugins,
+                workers=workers,
+                executor=executor,
+                watch=of_futures.update,
+                watch_past=of_past.update,
+            )
     if as_json:
         click.echo(json.dumps(made.to_json(), indent=2))
     else:

@@ -19,7 +19,7 @@ from harness.cli.calibration import calibrated
 from harness.cli.context import command_line, complete_policies, loaded_plugins
 from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
-from harness.cli.replays import How, carried_out, isolated, judged, shaken
+from harness.cli.replays import How, carried_out, isolated, judged, planned, shaken
 from harness.cli.run_options import kept, setting_options, workers_option
 from harness.cli.screen import show_table, tell, terminal_width
 from harness.cli.trace_file import conventions
@@ -217,12 +217,12 @@ def replay(
     requests = asked(opened)
     if step or traced:
         check_watched(requests, shaken=shake is not None, as_json=as_json)
-    plans = [request.plan(plugins) for request in requests]
+    plans = planned(requests, plugins)
     never = [job for plan in plans for each in plan.impossible for job in each.jobs]
     if drop_impossible and never:
         opened = without(opened, never)
         requests = asked(opened)
-        plans = [request.plan(plugins) for request in requests]
+        plans = planned(requests, plugins)
     if not quiet:
         of_plans = [next(world for world in worlds if world.cluster is each.cluster) for each in requests]
         for line in _preface(opened, worlds, list(zip(of_plans, plans, strict=True)), selected=not names):

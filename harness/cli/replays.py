@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.base.errors import HarnessError
 from harness.base.text import counted
 from harness.cli.progress import ProgressBars
-from harness.cli.screen import tell
+from harness.cli.screen import results_only, tell
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -32,6 +32,13 @@ class How(NamedTuple):
     quiet: bool
 
 
+@results_only()
+def planned(requests: Sequence[Request], plugins: Plugins) -> list[Plan]:
+    """Returns the plan of each requested replay. Raises the same errors as `Request.plan`."""
+    return [request.plan(plugins) for request in requests]
+
+
+@results_only()
 def carried_out(
     requests: Sequence[Request], plans: Sequence[Plan], plugins: Plugins, how: How, *, jobs: int
 ) -> list[Run]:
@@ -74,6 +81,7 @@ def carried_out(
     return runs_of(requests, outcomes)
 
 
+@results_only()
 def shaken(
     comparison: Comparison,
     shake: Shake,
@@ -114,6 +122,7 @@ def shaken(
     return Comparison(runs, chosen=comparison.head.chosen, shake=shake, twins=twins.found)
 
 
+@results_only()
 def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
     """Returns the runs with further measurements, for which the jobs of each quota are replayed alone.
 
@@ -132,6 +141,7 @@ def isolated(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
         return found.measured(workers=workers, watch=progress.watch, over=progress.over, command=command)
 
 
+@results_only()
 def judged(runs: Sequence[Run], plugins: Plugins, how: How) -> list[Run]:
     """Returns the runs with the reasons why jobs waited. Runs without these reasons are replayed again.
 

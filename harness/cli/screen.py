@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -86,6 +88,13 @@ class _Decoded:
 def binary_stdout() -> SupportsWrite[bytes]:
     """Returns a sink for bytes of text. It changes the bytes only if stdout is a terminal."""
     return _Decoded() if sys.stdout.isatty() else sys.stdout.buffer
+
+
+@contextmanager
+def results_only() -> Iterator[None]:
+    """Send to stderr what plugins print, because stdout has only the results of a command."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def put(text: str) -> None:

@@ -13,7 +13,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.run_options import one_plugin, setting_options
-from harness.cli.screen import printable_lines, tell, terminal_width
+from harness.cli.screen import printable_lines, results_only, tell, terminal_width
 from harness.cli.worlds import tell_quota_is_capacity
 from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster
@@ -113,10 +113,12 @@ def simulate(
     options = assign(settings, [(spec, spec.name)], plugins.readers)[spec.name]
     question = Question(plugins, cluster, name, options, on_preemption, trace, at)
     if largest is not None and shape is not None:
-        fits = question.largest(largest, shape, queue)
+        with results_only():
+            fits = question.largest(largest, shape, queue)
         click.echo(json.dumps(fits.to_json(), indent=2) if as_json else fits.text(terminal_width()))
         return
-    found = question.answered(jobs, workloads=workloads, each=each, changes=changes)
+    with results_only():
+        found = question.answered(jobs, workloads=workloads, each=each, changes=changes)
     if as_json:
         click.echo(json.dumps(found.to_json(), indent=2))
     else:

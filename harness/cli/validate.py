@@ -15,7 +15,7 @@ from harness.cli.context import command_line, loaded_plugins
 from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.progress import ProgressBars
-from harness.cli.replays import How, carried_out
+from harness.cli.replays import How, carried_out, planned
 from harness.cli.run_options import kept, one_plugin, setting_options
 from harness.cli.screen import fold, tell, terminal_width
 from harness.cli.trace_file import conventions
@@ -109,7 +109,7 @@ def validate(
         )
 
     requests = [asked("recorded"), asked(spec.name)]
-    plans = [request.plan(plugins) for request in requests]
+    plans = planned(requests, plugins)
     if not quiet:
         for line in conventions(opened):
             tell(line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -174,6 +175,7 @@ def _end(_: int, __: object) -> NoReturn:
 
 def _serve(pipe: Connection, packed: bytes, watched: bool) -> None:
     collect_seldom()  # This must happen before other modules are imported.
+    sys.stdout = sys.stderr  # The parent's stdout has only the results of its command.
     try:
         _heed_signals()
         pipe.send(("begun",))

@@ -279,8 +279,9 @@ def test_demo_answers_in_json(harness: Callable) -> None:
     """The list of traces, and what a replay of one gives."""
     (first, *_) = json.loads(harness("demo", "--list", "--json").out)["traces"]
     assert set(first) == {"name", "about", "plugins"}
-    document = json.loads(harness("demo", first["name"], "--until", "1h", "--json").out)
-    assert [run["policy"]["name"] for run in document["runs"]] == first["plugins"]
+    shown = harness("demo", first["name"], "--until", "1h", "--json", "-o", "mine")
+    assert [run["policy"]["name"] for run in json.loads(shown.out)["runs"]] == first["plugins"]
+    assert " -o mine" in shown.err.partition("\n")[0]
 
 
 def test_demo_ends_with_a_verdict(harness: Callable) -> None:

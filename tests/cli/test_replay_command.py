@@ -48,6 +48,25 @@ TWO_OPTIONS = """
 """
 
 
+PRINTS = """
+    import harness
+
+    class Prints:
+        def __init__(self, cluster, view, options): self.waiting = []
+        def submit(self, job, pods, now):
+            print("told of", job.id)
+            self.waiting.append(job)
+        def release(self, job, pods, now, why): pass
+        def cycle(self, now):
+            yield from map(harness.Admit, self.waiting)
+            self.waiting = []
+
+    @harness.hookimpl
+    def harness_register_policies(register):
+        register(harness.PolicySpec("prints", Prints, help="starts all"))
+"""
+
+
 @pytest.fixture
 def trace(folder: Path, write_trace: Callable[..., Path]) -> Path:
     """Four jobs that do not fit at once."""
@@ -524,3 +543,15 @@ spec:
         "Kueue v0.17.8 crashes here: ClusterQueue a has no cohort"
     ) in ended.err
     assert "crashed" not in harness(*asked, "kueueVersion=v0.18").err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_policy_prints_goes_to_stderr(
+    shell: Callable, install: Callable, trace: Path, workers: int
+) -> None:
+    """Stdout is one JSON document, also if the policy runs in a process of its own."""
+    site = install("prints", PRINTS)
+    said = shell(f"harness replay {trace} -p prints -p none --json --workers {workers}", PYTHONPATH=str(site))
+    assert said.code == 0
+    assert set(options_of(said.out)) == {"prints", "none"}
+    assert "told of" in said.err
