@@ -149,6 +149,14 @@ def test_a_queue_that_is_being_deleted_cannot_be_started_again(name: str) -> Non
     assert found.changes == []
 
 
+def test_a_queue_that_does_not_admit_the_namespace_never_starts_the_job() -> None:
+    """As forecasts say. The labels of a namespace are no admission check."""
+    selector = {"matchLabels": {"team": "a"}}
+    (found,) = asked(dump(namespaceSelector=selector), job(1))
+    assert (found.verdict, found.waits_for) == ("never", "")
+    assert found.why == "ClusterQueue q does not admit workloads from namespace d"
+
+
 @pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])
 def test_a_stopped_queue_is_named_with_its_policy(kind: str, policy: str) -> None:

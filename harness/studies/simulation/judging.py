@@ -37,6 +37,9 @@ _NAMED = 3
 _HELD_BACK = "Inadmissible"
 """The reason for jobs that a component other than the scheduler keeps out of their queues."""
 
+_INACTIVE = " is inactive: "
+"""Occurs in the reason why a job can never start if its queue is inactive. Somebody may open the queue."""
+
 EVICTIONS = ("AdmissionCheck", "DeactivatedDueToAdmissionCheck")
 """The reasons with which Kueue evicts a job because of its checks."""
 
@@ -114,12 +117,12 @@ class Judge:
         """Returns why a job can never start, or not before nodes return, or None if it may start."""
         if checks := self._checks(life):
             return Never("checks", unready(checks)) if is_final(checks) else None
-        if not life.rejected and self._held_back(life):
-            return None
         if self._possible is None:
             by, cluster = self._moment.scheduler, self._moment.cluster
             self._possible = foresight_in_dump(by.policy, cluster, by.options) or _maybe
         found = self._possible(life.job)
+        if not life.rejected and self._held_back(life) and (found is None or _INACTIVE in found.why):
+            return None
         if life.rejected and (found is None or found.where != AWAY):
             return Never("scheduler", life.rejected)
         if found is None or (life.admitted is not None and found.where not in ("nodes", AWAY)):
