@@ -285,6 +285,7 @@ def test_a_job_that_has_quota_but_no_node_explains_no_wait_in_the_queue(
     )
     run = replayed(trace, strict("12", nodes=2), tmp_path, plugin="kueue-classic")
     assert any("waits (Unschedulable)" in line for line in lines(run, "top"))
+    assert "  waited 0s in total; held quota without resources for 1m36s" in lines(run, "top")
     (line,) = (line for line in lines(run, "small") if "recorded no reason" in line)
     assert "job big of the same queue waits" in line
 
@@ -798,6 +799,8 @@ def test_a_label_is_a_resource_or_a_resource_of_a_flavor() -> None:
     assert units.named("nvidia.com/gpu", 3) == "3 nvidia.com/gpu"
     assert units.named("spot/cpu", 1500) == "1500m cpu"
     assert units.named("other/thing", 2) == "2 other/thing"
+    units = Units(["pods"], flavors=True)
+    assert [units.named("f/pods", amount) for amount in (1, 2)] == ["1 pod of f", "2 pods of f"]
 
 
 def test_a_detail_that_is_no_object_says_nothing() -> None:

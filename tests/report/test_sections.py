@@ -257,6 +257,14 @@ def test_hours_waited_are_those_of_the_jobs(report: Report, runs: list[harness.R
     assert max(bars) == 1.0
 
 
+def test_a_pair_of_queues_names_its_row(report: Report) -> None:
+    """Both names are in the first column, because all other columns have numbers."""
+    table = [each for each in blocks(report, "losses") if isinstance(each, Table)][-1]
+    assert table.caption.startswith("Preemptions by pair of queues")
+    assert all(len(str(row[0]).split(" → ")) == 2 for row in table.rows)
+    assert all(str(cell).replace(",", "").isdecimal() for row in table.rows for cell in row[1:])
+
+
 def test_hours_waited_are_those_of_the_jobs_that_both_runs_have_and_took(tmp_path: Path) -> None:
     """The means are of these; rejected jobs have no waits, and a window lacks others."""
     rows = [{"submit_time": 3600 * (number // 4), "queue": "a", "duration": 3600} for number in range(12)]

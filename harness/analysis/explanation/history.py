@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from harness.analysis.explanation.standing import Standing, waits
+from harness.analysis.explanation.standing import Standing, time_in
 from harness.analysis.explanation.vocabulary import Figures, Table
 from harness.base.grouping import grouped
 
@@ -172,9 +172,16 @@ class History:
 
         If the job did not end, its last wait lasts until the end of the run.
         """
+        return self._time_in(Standing.WAITING)
+
+    @property
+    def unplaced(self) -> int:
+        """The total time in which the job had quota, but no resources, in microseconds."""
+        return self._time_in(Standing.ADMITTED)
+
+    def _time_in(self, state: Standing) -> int:
         finish = self.job["finish_time"]
-        spans = waits(self.standings, self.end if finish is None else finish)
-        return sum(end - start for start, end in spans)
+        return time_in(state, self.standings, self.end if finish is None else finish)
 
     def standing(self, time: int) -> Standing:
         """Returns the job's state after all decisions up to a time, which must not precede its submission."""

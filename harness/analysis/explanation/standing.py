@@ -6,7 +6,7 @@ until its last pod has finished or is gone. An evicted pod returns to its queue 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -68,20 +68,18 @@ def _standing(held: Mapping[int | None, str], *, quota: bool, on_nodes: bool) ->
     return Standing.PREEMPTED if "preempt" in held.values() else Standing.EVICTED
 
 
-def waits(standings: Iterable[tuple[int, Standing]], end: int) -> Iterator[tuple[int, int]]:
-    """Yields the spans in which a job had neither quota nor resources.
+def time_in(state: Standing, standings: Iterable[tuple[int, Standing]], end: int) -> int:
+    """Returns the total time in microseconds that a job was in a state.
 
     `end` is the end of the job or of the run.
     """
-    since: int | None = None
+    total, since = 0, None
     for time, standing in standings:
-        if standing is not Standing.WAITING and since is not None:
-            yield since, time
-            since = None
-        elif standing is Standing.WAITING and since is None and time < end:
+        if standing is not state and since is not None:
+            total, since = total + time - since, None
+        elif standing is state and since is None and time < end:
             since = time
-    if since is not None:
-        yield since, end
+    return total if since is None else total + end - since
 
 
 def waiting(decisions: pl.LazyFrame) -> pl.LazyFrame:

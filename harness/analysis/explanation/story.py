@@ -112,6 +112,8 @@ class Story:
         ran_before = job.get(RAN_BEFORE)
         parts = [f"had run for {format_duration(ran_before)} when the replay began"] if ran_before else []
         parts.append(f"waited {format_duration(history.waited)} in total")
+        if history.unplaced:
+            parts.append(f"held quota without resources for {format_duration(history.unplaced)}")
         if job["preemptions"]:
             preempted = job["preemptions"] - history.evictions
             told = [f"preempted {times(preempted)}"] if preempted else []

@@ -274,4 +274,7 @@ class Units:
 
     def named(self, label: str, amount: int) -> str:
         """Formats an amount with its resource: `8 nvidia.com/gpu`."""
-        return f"{self.amount(label, amount)} {self.kind(label)}"
+        kind = self.kind(label)
+        if amount == 1 and self.resource(label) == "pods":
+            kind = kind.replace("pods", "pod", 1)
+        return f"{self.amount(label, amount)} {kind}"
