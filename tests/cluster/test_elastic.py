@@ -410,6 +410,17 @@ def test_koordinator_bounds_are_faults_of_the_spec() -> None:
     ]
 
 
+@pytest.mark.parametrize("forced", [{"allow-force-update": "true"}, {"is-root": "true"}])
+@pytest.mark.parametrize("which", ["up", "a"])
+def test_a_min_that_koordinators_webhook_does_not_compare_is_read(which: str, forced: dict[str, str]) -> None:
+    """A quota that may be updated by force, or the root of a tree, whose min follows the nodes."""
+    labels = {"up": {"is-parent": "true"}, "a": {"parent": "up"}}
+    labels[which] |= forced
+    most = {"cpu": 8, "memory": 1}
+    up = koordinator("up", labels["up"], min={"cpu": 2}, max=most)
+    assert quotas(up, koordinator("a", labels["a"], min={"cpu": 3}, max=most)).keys() == {"up", "a"}
+
+
 def test_koordinator_trees() -> None:
     """A child is in the tree of its parent, and cannot be in another; trees share all nodes."""
     up = koordinator("up", {"is-parent": "true", "tree-id": "t"})

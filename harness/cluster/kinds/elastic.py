@@ -149,6 +149,15 @@ def semantics_of(quotas: Mapping[str, ElasticQuota], asked: str | None = None) -
     return asked or next((each for each in (KOORDINATORS, CAPACITY) if each in there), ACK)
 
 
+def has_free_min(metadata: Any) -> bool:
+    """Returns True if Koordinator's webhook does not compare the `min` of a quota with those of other quotas.
+
+    Upstream: `checkMinQuotaValidate` in pkg/webhook/elasticquota/quota_topology_check.go.
+    """
+    labels = mapping_of(metadata, "labels")
+    return any(labels.get(f"{KOORDINATOR}{name}") == "true" for name in ("allow-force-update", "is-root"))
+
+
 def is_koordinators(metadata: Any) -> bool:
     """Returns True if an ElasticQuota has a label or annotation of Koordinator.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
+from harness.base.grouping import grouped
 from harness.base.units import format_amount
 from harness.models.cluster import (
     CORE_RESOURCES,
@@ -13,6 +14,7 @@ from harness.models.cluster import (
     KOORDINATORS,
     UNLIMITED,
     ElasticQuota,
+    has_free_min,
     is_koordinators,
     leaves_of,
 )
@@ -55,14 +57,15 @@ def check_elastic(draft: Draft) -> None:
         _check_parents(quotas)
         _check_trees(quotas, draft)
         _warn_of_unlabelled(quotas, draft)
-    _check_bounds(quotas, draft, in_tree=in_tree)
+    of_spec = "" if in_tree else "spec."
+    _check_bounds(quotas, draft, of_spec)
     _check_namespaces(quotas, in_tree=in_tree)
-    _check_children(quotas, in_tree=in_tree)
+    _check_children(quotas, of_spec)
     _check_capacity(quotas, draft)
     warn_of_quirks(quotas, draft)
 
 
-def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: bool) -> None:
+def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, of_spec: str) -> None:
     """Checks that no `min` exceeds its `max`, and warns if a `max` allows less than it seems to allow."""
     for name, quota in quotas.items():
         for resource in quota.named:
@@ -70,8 +73,8 @@ def _check_bounds(quotas: Objects[str, ElasticQuota], draft: Draft, *, in_tree: 
                 least, most = _amounts(resource, quota.min_of(resource), quota.max_of(resource))
                 if resource not in (quota.max or ()):
                     most = f"{most} because it does not name {resource}"
-                place = f"{_place(in_tree)}min.{resource}"
-                quotas.fields(name).refuse(place, f"{least} is above max, which is {most}")
+                what = f"{least} is above max, which is {most}"
+                quotas.fields(name).refuse(f"{of_spec}min.{resource}", what)
         if quota.max is not None:
             missing = [each for each in CORE_RESOURCES[:2] if each not in quota.max]
             if missing and quota.semantics != KOORDINATORS:
@@ -163,23 +166,18 @@ def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> Non
         draft.warnings.add("elastic quota", name, what)
 
 
-def _place(in_tree: bool) -> str:
-    return "" if in_tree else "spec."
-
-
-def _check_children(quotas: Objects[str, ElasticQuota], *, in_tree: bool) -> None:
-    below: dict[str, list[ElasticQuota]] = {}
-    for quota in quotas.values():
-        below.setdefault(quota.parent, []).append(quota)
+def _check_children(quotas: Objects[str, ElasticQuota], of_spec: str) -> None:
+    below = grouped((quota.parent, quota) for quota in quotas.values())
     for name, quota in quotas.items():
-        children, fields = below.get(name, []), quotas.fields(name)
+        children = below.get(name, [])
+        free = any(has_free_min(quotas.fields(each.name).raw("metadata")) for each in (quota, *children))
         for resource in dict.fromkeys(each for child in children for each in child.named):
             total = min(sum(child.min_of(resource) for child in children), UNLIMITED)
-            if total > quota.min_of(resource):
+            if total > quota.min_of(resource) and not free:
                 sum_of, own = _amounts(resource, total, quota.min_of(resource))
-                place = f"{_place(in_tree)}min.{resource}"
-                fields.refuse(place, f"{own} is below the sum of its children, which is {sum_of}")
-            for child in children if in_tree else ():
+                what = f"{own} is below the sum of its children, which is {sum_of}"
+                quotas.fields(name).refuse(f"{of_spec}min.{resource}", what)
+            for child in () if of_spec else children:
                 bound, most = quota.max_of(resource), child.max_of(resource)
                 if child.max is not None and resource in child.max and most > bound:
                     of_child, own = _amounts(resource, most, bound)
