@@ -97,14 +97,16 @@ class LazyGroup(Group):
 
         The list appears even if a plugin is broken.
         """
-        rows = list(COMMANDS.items())
+        rows, missing = list(COMMANDS.items()), ""
         try:
-            theirs = _theirs(ctx)
-        except HarnessError:
-            theirs = {}
-        rows += [(name, command.get_short_help_str(80)) for name, command in sorted(theirs.items())]
+            rows += [(name, each.get_short_help_str(80)) for name, each in sorted(_theirs(ctx).items())]
+        except HarnessError as error:
+            missing = f"Commands of plugins are missing: {'; '.join(filter(None, (str(error), error.hint)))}."
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+        if missing:
+            formatter.write_paragraph()
+            formatter.write_text(missing)
 
 
 def _theirs(ctx: click.Context) -> dict[str, click.Command]:

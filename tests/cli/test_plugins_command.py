@@ -105,7 +105,12 @@ def test_plugins_that_clash_are_both_named_and_help_still_works(harness: Callabl
     assert ended.code == 2
     assert ended.err.startswith("Error: command 'hello' is registered by both 'hello_a' and 'hello_b'\n")
     assert "Hint: leave one out: --no-plugin hello_b" in ended.err
-    assert harness("--help").code == 0
+    helped = harness("--help")
+    assert helped.code == 0
+    clash = (
+        "command 'hello' is registered by both 'hello_a' and 'hello_b'; leave one out: --no-plugin hello_b."
+    )
+    assert f"Commands of plugins are missing: {clash}" in " ".join(helped.out.split())
     assert harness("--no-plugin", "hello_b", "hello").code == 0
     install("replays", command.replace("hello", "replay"))
     assert "registered by both 'harness' and 'replays'" in harness("--no-plugin", "hello_b", "hello").err
