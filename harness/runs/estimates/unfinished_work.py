@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from harness.trace.shake import Twin
 
 _histories: Lasting[tuple[RunTimes, str]] = Lasting()
+_latest: Lasting[int | None] = Lasting()
 
 
 class _Known(NamedTuple):
@@ -63,7 +64,8 @@ class Work:
         A twin is a version of the trace with slightly shifted arrivals. Each twin has its own draws.
         """
         arrivals = self._endless()
-        known = (latest_of(self.of.cluster), self.begun.cluster.as_of)
+        latest = _latest.answer(self.of.trace, self.of.cluster, lambda: latest_of(self.of.cluster))
+        known = (latest, self.begun.cluster.as_of)
         time = max((each for each in known if each is not None), default=None)
         present = present_of((job for job, *_ in arrivals), self.of.cluster, time)
         if all(each.lasting for each in present):
