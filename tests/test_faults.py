@@ -15,13 +15,7 @@ from faults.system_calls import available
 from faults.worlds import WORLDS, Driver
 
 SEED = int(os.environ.get("FAULTS_SEED", "1"))
-SAMPLE = {
-    "replay": (2, 1, 1),
-    "replay again without exchange": (1, 0, 0),
-    "compare": (1, 0, 0),
-    "report": (1, 0, 0),
-    "convert": (1, 1, 1),
-}
+SAMPLE = {"replay": (2, 1, 1), "replay again without exchange": (1, 0, 0), "convert": (1, 1, 1)}
 """Command -> how many of its calls about files, about memory, and of our functions fail in the suite."""
 
 pytestmark = pytest.mark.skipif(not available(), reason="the kernel has no user notification of seccomp")

@@ -5,7 +5,8 @@
 #     bash scripts/ci/nightly.sh fuzz [NIGHT]   mutated inputs, and random worlds, also of Kueue. They differ each
 #                                               night, and take two hours on one core.
 #     bash scripts/ci/nightly.sh faults         each system call of a command fails, and the command is killed at each
-#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples, with a least share
+#     bash scripts/ci/nightly.sh coverage       the lines that the suite runs, with all examples and with the tests
+#                                               marked `nightly`, with a least share
 set -euo pipefail
 what=${1:?conformance, fuzz, faults or coverage}
 night=${2:-0}
@@ -22,7 +23,7 @@ case "$what" in
   faults) .venv/bin/python -m pytest -q -m slow tests/test_faults.py ;;
   coverage)
     export EXAMPLES=1 QUOTA_FUZZ=1 KUBE_FUZZ=1 KUEUE_FUZZ=1
-    .venv/bin/python -m pytest -q -n 2 --cov --cov-report=term:skip-covered
+    .venv/bin/python -m pytest -q -n 2 -m 'not slow' --cov --cov-report=term:skip-covered
     .venv/bin/python -m pytest -q -n 2 -m slow tests/report tests/test_packaging.py \
       tests/test_validation_thresholds.py tests/docs/test_scale.py tests/live/test_hostile_servers.py \
       tests/testing/test_worlds_with_devices.py tests/test_installed_plugins.py tests/cli

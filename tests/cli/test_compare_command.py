@@ -284,6 +284,7 @@ def test_demo_answers_in_json(harness: Callable) -> None:
     assert " -o mine" in shown.err.partition("\n")[0]
 
 
+@pytest.mark.nightly
 def test_demo_ends_with_a_verdict(harness: Callable) -> None:
     """Its replays and twins are enough to say what is better, and at which price."""
     shown = harness("demo")

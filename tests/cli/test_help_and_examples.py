@@ -85,18 +85,36 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(place)
         assert called(["replay", "traces/philly.parquet", "-q", "-p", "none", "-p", "none@strict"]) == 0
         assert called(["sweep", "small-sweep.yaml", "-q", "--workers", "1"]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def judged(stocked: Path) -> None:
+    """Adds what the examples of `harness bench` name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(stocked)
         line = ["bench", "run", "hpc2n", "-p", "none", "--twins", "2", "-q", "--workers", "1"]
         assert called(line) == 0
-    return place
 
 
 NOT_NOW = 3
 """The exit code of `harness simulate` where a job does not start now."""
 
+LONG = re.compile("harness (bench (run|check|table) |demo mix|simulate .*--largest)")
+"""Examples that take a second each, of what other tests of this folder and of tests/simulation call, too."""
 
-@pytest.mark.parametrize("example", examples())
+
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(each, marks=pytest.mark.nightly if LONG.match(each) else ()) for each in examples()],
+)
 def test_an_example_works_as_it_stands(
-    example: str, stocked: Path, folder: Path, shell: Callable, capsys: pytest.CaptureFixture[str]
+    example: str,
+    stocked: Path,
+    folder: Path,
+    shell: Callable,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
 ) -> None:
     """Whatever help shows can be copied, here with fewer twins; a shell opens what is read from a file.
 
@@ -106,7 +124,10 @@ def test_an_example_works_as_it_stands(
         pytest.importorskip("optuna", reason="optuna is not installed (extra tune)")
     if re.search(r" trace (record|fetch) | events (march|http)|^kubectl ", example):
         pytest.skip("asks a live server, or needs a recording; tests/live does it")
-    unasked = ["docs"] if " bench " in example else ["docs", "bench"]
+    unasked = ["docs", "bench"]
+    if " bench " in example:
+        request.getfixturevalue("judged")
+        unasked = ["docs"]
     shutil.copytree(stocked, folder, ignore=shutil.ignore_patterns(*unasked), dirs_exist_ok=True)
     (folder / "docs").symlink_to(stocked / "docs")
     if " conform " in example and not (folder / "kube-preempt-named.jsonl.gz").exists():

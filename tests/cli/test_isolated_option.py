@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from small_clusters import queues, quota_tree
 
 
@@ -41,6 +42,7 @@ def test_a_cluster_for_all_six_plugins_has_queues_and_elastic_quotas_of_one_name
     assert {name for name, value in row["values"].items() if value is not None} == {*keep}
 
 
+@pytest.mark.nightly
 def test_twins_are_measured_so_too(harness: Callable, write_trace: Callable[..., Path]) -> None:
     """With `--shake` every line has an interval, also that of who is worse off; nothing is made twice."""
     jobs = ({"queue": "ab"[number % 2], "submit_time": number, "request.cpu": 2000} for number in range(6))

@@ -102,6 +102,7 @@ def manifests(gpus: int) -> str:
     return queues({each: {"cpu": "8", "nvidia.com/gpu": str(gpus)} for each in "ab"})
 
 
+@pytest.mark.nightly
 def test_a_pull_request_that_changes_manifests_is_compared_with_its_base(pull_request: Callable) -> None:
     """The summary and the comment say what differs and what it does; all steps end well."""
     ended = pull_request(manifests(1), manifests(3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -15,12 +15,21 @@ import pytest
 import yaml
 from cli_environment import called
 
+from harness.engine import livelock
 from harness.runs.run import Run
 from harness.studies.experiments.experiment import Experiment
 
 LOWER = {"reclaimWithinCohort": "LowerPriority", "borrowWithinCohort": {"policy": "LowerPriority"}}
-ROUNDS = ("--set", "evictionLatency=0s", "--grace-period", "30m")
-"""Half an hour a round: some 1,400 of them are a loop of 30 days."""
+ROUNDS = ("--set", "evictionLatency=0s", "--grace-period", "4h")
+"""Four hours a round: 175 of them are a loop of 30 days."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_rounds_are_a_loop() -> Iterator[None]:
+    """tests/engine/test_livelock.py counts the rounds of real loops."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(livelock, "ROUNDS", 100)
+        yield
 
 
 def kueue(kind: str, name: str, **spec: Any) -> dict[str, Any]:
@@ -92,14 +101,14 @@ def test_the_run_is_kept_and_the_exit_code_is_1(harness: Callable, trace: Path) 
     assert "disruption.preemptions" in ended.out
     error, hint = ended.err.splitlines()[-2:]
     assert error.startswith(
-        "Error: kueue-classic: the replay was ended at 30d00h after the origin: for 30d00h, no job"
+        "Error: kueue-classic: the replay was ended at 30d03h after the origin: for 30d03h, no job"
     )
     assert "preemptions brought no progress: job j0 (preempted " in error
     assert "job j1 (preemptor " in error
     explain = hint.partition("to see the loop: harness ")[2].split()
     told = harness(*explain)
     assert told.code == 0
-    assert "the replay was ended at 30d 00:" in told.out
+    assert "the replay was ended at 30d 03:" in told.out
     assert "this repeats" in told.out
 
 
@@ -170,7 +179,7 @@ def test_an_experiment_names_the_items_that_went_nowhere(harness: Callable, trac
         "experiment": "loop",
         "trace": str(trace),
         "plugins": [{"kueue-classic": {"evictionLatency": "0s"}}, "none"],
-        "settings": {"grace-period": "30m"},
+        "settings": {"grace-period": "4h"},
         "metrics": ["waiting"],
     }
     Path("loop.yaml").write_text(yaml.safe_dump(spec))
@@ -192,7 +201,7 @@ def test_an_ended_replay_is_no_error_in_python(trace: Path) -> None:
     """The run says it."""
     import harness as package
 
-    run = package.replay(trace, plugin="kueue-classic", options={"evictionLatency": "0s"}, grace_period="30m")
+    run = package.replay(trace, plugin="kueue-classic", options={"evictionLatency": "0s"}, grace_period="4h")
     assert run.stopped is not None
     assert {party.job for party in run.stopped.jobs} == {"j0", "j1"}
     calm = package.replay(trace, plugin="none")

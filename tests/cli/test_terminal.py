@@ -202,7 +202,11 @@ def test_no_progress_and_no_codes_in_a_pipe(harness: Callable, long_trace: Path,
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow), (signal.SIGHUP, 129)],
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.nightly),
+    ],
 )
 def test_an_interrupted_replay_leaves_nothing(
     number: signal.Signals, code: int, folder: Path, long_trace: Path, install: Callable
@@ -251,7 +255,7 @@ SEVERAL = SLOW.replace("import time", "import os\n    import time").replace(
 _TWO = ("--workers", "2")  # so short ones would be replayed in one process
 
 
-@pytest.mark.parametrize("ending", ["ctrl-C", "killed"])
+@pytest.mark.parametrize("ending", ["ctrl-C", pytest.param("killed", marks=pytest.mark.nightly)])
 def test_replays_side_by_side_end_together(
     ending: str, folder: Path, long_trace: Path, install: Callable
 ) -> None:
@@ -377,7 +381,16 @@ def test_a_replay_goes_on_where_hang_ups_are_ignored(
     assert (ended.code, ended.err) == (0, "")
 
 
-@pytest.mark.parametrize("line", ["harness --help", "harness plugins", "harness plugins --json"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "harness plugins",
+        *(
+            pytest.param(f"harness {each}", marks=pytest.mark.nightly)
+            for each in ("--help", "plugins --json")
+        ),
+    ],
+)
 def test_a_reader_may_stop_reading(line: str, shell: Callable) -> None:
     """A broken pipe is no error and no message."""
     ended = shell(f"set -o pipefail; {line} | true; echo ${{PIPESTATUS[0]}}; {line} | head -1 >/dev/null")
@@ -393,7 +406,7 @@ def test_a_full_disk_behind_stdout_is_an_error(shell: Callable) -> None:
     assert ended.err == "Error: the output cannot be written: No space left on device\n"
 
 
-@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("closed", [pytest.param("2>&-", marks=pytest.mark.nightly), "<&- 2>&-"])
 def test_a_stream_that_is_closed_leads_nowhere(closed: str, shell: Callable, long_trace: Path) -> None:
     """Nobody listens to messages, and all else is as it would be."""
     ended = shell(f"harness replay long.parquet --until 1s {closed}; echo $?; ls results/long | wc -l")
@@ -401,7 +414,7 @@ def test_a_stream_that_is_closed_leads_nowhere(closed: str, shell: Callable, lon
     assert "Error" not in ended.err
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&- >&-"])
+@pytest.mark.parametrize("closed", [pytest.param(">&-", marks=pytest.mark.nightly), "<&- >&-"])
 def test_a_closed_stdout_is_an_error(closed: str, shell: Callable, long_trace: Path) -> None:
     """Results that nobody can see are no success, and nothing is replayed for them."""
     ended = shell(f"harness replay long.parquet --until 1s {closed}; echo $?; ls results 2>/dev/null | wc -l")

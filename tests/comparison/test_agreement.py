@@ -17,10 +17,13 @@ from harness.base.units import format_duration
 
 ROOT = Path(__file__).parents[2]
 TRACES = sorted(path.stem for path in (ROOT / "traces").glob("*.parquet"))
+SOME = [
+    pytest.param(name, marks=pytest.mark.nightly if name in ("hpc2n", "openb") else ()) for name in TRACES
+]
 UNITS = re.compile(r"`([^`]+)`")
 
 
-@pytest.fixture(scope="module", params=TRACES)
+@pytest.fixture(scope="module", params=SOME)
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[harness.Run]:
     """The first day of a bundled trace under three policies, on the cluster that is bundled with it."""
     folder = ROOT / "traces"
@@ -95,7 +98,7 @@ def test_files_tables_reports_and_documentation_agree(runs: list[harness.Run], c
                     assert texts in ([row[place] for place in places] for row in wide)
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", SOME)
 def test_runs_that_end_apart_have_their_own_windows_in_files_and_one_in_tables(
     name: str, tmp_path: Path
 ) -> None:

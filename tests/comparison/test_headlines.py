@@ -56,7 +56,7 @@ def test_headlines_are_shown_and_measured(pair: Callable[..., list[harness.Run]]
     shown = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in SHOWN]
     told = [name for name in shown if f"{name} does not show {UNSEEN[name]}" in lines]
     assert set(told) == set(shown), "each row has a clause that says what its metric does not show"
-    pages = comparison._repr_html_(), harness.make_report(comparison).html()
+    pages = comparison._repr_html_(), harness.make_report(comparison).markdown().replace("\\", "")
     for page in pages:
         assert [name for name in told if f"{name} does not show" not in page] == []
     of_json = {row["metric"]: row["does_not_see"] for row in comparison.to_json()["metrics"]}
@@ -91,7 +91,7 @@ def test_what_jobs_that_never_start_have_waited_is_the_least(
     assert own.startswith("never ")
     assert re.search(r": wait\.first_start\.p95 ≥ \w+$", own)
     frontier = "never: wait of 95 of 100 jobs ≥ "
-    assert frontier in unescape(harness.make_report(comparison).html())
+    assert frontier in unescape(harness.make_report(comparison).markdown())
     (row,) = comparison.to_json("wait.first_start.p95")["metrics"]
     assert row["values"]["never"] == end
     assert row["at_least"] == {"calm": False, "never": True}

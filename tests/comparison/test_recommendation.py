@@ -183,7 +183,7 @@ def test_twins_are_not_advised_where_they_would_be_refused(
     [
         (90, "3", "arrivals are moved by up to 30s, and all arrivals are within 43m30s"),
         (90, "3,arrivals=20s", ""),
-        (120, "3", ""),
+        pytest.param(120, "3", "", marks=pytest.mark.nightly),
     ],
 )
 def test_nothing_is_recommended_where_the_jitter_is_not_small(

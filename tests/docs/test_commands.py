@@ -7,8 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
-from command_lines import brief, carried_out, examples, undrawn
+from command_lines import brief, carried_out, examples, expanded, subcommands, undrawn
 from doc_pages import EXCEPTED, PAGES, commands, shared, stock, why_excepted
 
 from harness.analysis.validation import capacity_events
@@ -17,6 +18,31 @@ WITH_COMMANDS = [page for page in PAGES if any(why_excepted(each) is None for ea
 
 WHOLE = "docs/live-dump.md"
 """A page whose commands tests/docs/test_live_dump.py executes as they are."""
+
+LONG = (
+    "docs/changed-quota.md",
+    "docs/compare.md",
+    "docs/data-sets.md",
+    "docs/events.md",
+    "docs/experiments.md",
+    "docs/forecast.md",
+    "docs/gallery.md",
+    "docs/generate.md",
+    "docs/how-model.md",
+    "docs/how-quota.md",
+    "docs/kube-scheduler.md",
+    "docs/kueue-releases.md",
+    "docs/nodes-over-time.md",
+    "docs/philly-six-plugins.md",
+    "docs/reproduced.md",
+    "docs/slurm.md",
+    "docs/statistics.md",
+    "docs/study.md",
+    "docs/validate.md",
+    "docs/what-if.md",
+    "docs/why-waiting.md",
+)
+"""Pages whose commands take a second or more, except for README.md and the tutorial, where users begin."""
 
 NOT_NOW = (3, 4)
 """The exit codes that answer the question of `harness simulate`."""
@@ -62,8 +88,35 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def test_every_command_has_a_name_and_options_that_exist() -> None:
+    """Also those of pages whose commands are executed at night only."""
+    known = dict(subcommands())
+    read = 0
+    for page in PAGES:
+        for line in commands(page):
+            if not line.startswith("harness ") or why_excepted(line) is not None:
+                continue
+            words, _ = expanded(line)
+            parts = next(count for count in range(4, 0, -1) if " ".join(words[:count]) in known)
+            command = known[" ".join(words[:parts])]
+            try:
+                _, left, _ = command.make_parser(click.Context(command)).parse_args(words[parts:])
+            except click.UsageError as error:
+                pytest.fail(f"{page}: {line}: {error.format_message()}")
+            assert not (left and isinstance(command, click.Group)), f"{page}: {line}"
+            read += 1
+    assert read > 200
+
+
 @pytest.mark.early
-@pytest.mark.parametrize("page", [page for page in WITH_COMMANDS if page != WHOLE])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.nightly if page in LONG else ())
+        for page in WITH_COMMANDS
+        if page != WHOLE
+    ],
+)
 def test_a_page_works_from_top_to_bottom_on_cut_traces(
     page: str, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -214,7 +214,7 @@ def test_a_failed_item_is_recorded_and_the_others_go_on(spec: Callable[..., Spec
     assert found.to_polars()["plugin"].unique().to_list() == ["fairsharing"]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_an_item_that_calls_exit_fails_alone(workers: int, spec: Callable[..., Spec], tmp_path: Path) -> None:
     """It is recorded as one that raises any other error; the whole sweep ended with it, without a word."""
     asked = spec(plugins=["exits", "fairsharing", "none"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,8 @@ from harness.runs.run import Run
 
 PREEMPTING = ("default-preemption", "elasticquota", "auto", "kueue-classic", "fairsharing")
 POLICIES = ("none", *PREEMPTING)
+ALIKE = ("auto", "fairsharing")
+"""Policies whose runs are explained like those of `elasticquota` and `kueue-classic`."""
 HOLES = re.compile(r"\bNone\b|\bnull\b|\bnan\b|unknown|\(\)|: ;|; ;|;$|: $|\{|\bof (queue )?[,;(]|used *[,;]")
 
 RunOf = Callable[[str], Run]
@@ -30,6 +32,12 @@ RunOf = Callable[[str], Run]
 def asked(philly: Path) -> dict[str, Asked]:
     """What the trace says."""
     return asked_for(philly / "philly.parquet")
+
+
+def plugins(names: Sequence[str]) -> pytest.MarkDecorator:
+    """Tries a test with these policies, and with those that are alike at night only."""
+    marked = [pytest.param(each, marks=pytest.mark.nightly if each in ALIKE else ()) for each in names]
+    return pytest.mark.parametrize("plugin", marked)
 
 
 def histories(run: Run, names: list[str]) -> Iterator[tuple[History, Story]]:
@@ -48,7 +56,7 @@ def evictions_of(history: History) -> list[Event]:
     return [each for each in events_of(history) if each.what in ("preempt", "evict")]
 
 
-@pytest.mark.parametrize("plugin", POLICIES)
+@plugins(POLICIES)
 def test_no_text_has_a_hole(plugin: str, run_of: RunOf) -> None:
     """Of jobs that were preempted or waited, folded and in full; nothing is None, null, unknown or empty.
 
@@ -65,7 +73,7 @@ def test_no_text_has_a_hole(plugin: str, run_of: RunOf) -> None:
                 assert re.match(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d| {19})  \S", line), line
 
 
-@pytest.mark.parametrize("plugin", PREEMPTING)
+@plugins(PREEMPTING)
 def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
     plugin: str, run_of: RunOf, asked: dict[str, Asked]
 ) -> None:
@@ -99,7 +107,7 @@ def test_evictions_are_those_of_the_books_with_their_times_and_what_they_cost(
         assert sum(event.lost for event in told.values()) == history.job["progress_lost"]
 
 
-@pytest.mark.parametrize("plugin", PREEMPTING[1:])
+@plugins(PREEMPTING[1:])
 def test_usage_and_quota_of_both_sides_are_those_of_the_books(
     plugin: str, run_of: RunOf, asked: dict[str, Asked], philly: Path
 ) -> None:
@@ -137,7 +145,7 @@ def test_usage_and_quota_of_both_sides_are_those_of_the_books(
     assert exactly > checked * 0.9
 
 
-@pytest.mark.parametrize("plugin", POLICIES)
+@plugins(POLICIES)
 def test_who_held_what_was_short_is_what_the_books_say(
     plugin: str, run_of: RunOf, asked: dict[str, Asked]
 ) -> None:

@@ -38,7 +38,7 @@ def of_world(seed: int, folder: Path) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.nightly), 1])
 def test_reasons_of_small_worlds(seed: int, tmp_path: Path) -> None:
     """No wait of ten minutes without a reason; numbers and names are those of the record."""
     wrong = of_world(seed, tmp_path)

@@ -57,8 +57,15 @@ def without_anything(run: Run) -> dict[str, list[Span]]:
     return found
 
 
-@pytest.mark.parametrize("older", [False, True], ids=["now", "schema 2"])
-@pytest.mark.parametrize(("policy", "nodes"), [(Singly, 2), (AtRandom, 0)])
+@pytest.mark.parametrize(
+    ("policy", "nodes", "older"),
+    [
+        pytest.param(Singly, 2, False, id="now"),
+        pytest.param(AtRandom, 0, True, id="schema 2"),
+        pytest.param(Singly, 2, True, marks=pytest.mark.nightly),
+        pytest.param(AtRandom, 0, False, marks=pytest.mark.nightly),
+    ],
+)
 def test_jobs_wait_while_no_pod_of_theirs_holds_anything(
     policy: type, nodes: int, older: bool, write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -77,7 +77,13 @@ def compared(plugin: str, seeds: range, folder: Path) -> Iterator[tuple[Any, Any
         yield told(shown, out, pods=pods), told(mine, out, pods=pods)
 
 
-@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing", "default-preemption", "none"])
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        *("kueue-classic", "default-preemption"),
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in ("fairsharing", "none")),
+    ],
+)
 def test_a_run_shows_what_an_api_server_did(plugin: str, tmp_path: Path) -> None:
     """Who holds which quota and flavors, who was told to go, and which pod is where.
 

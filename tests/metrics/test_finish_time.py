@@ -66,7 +66,7 @@ def test_who_lends_ends_later_than_alone(replayed: Replayed) -> None:
     assert better.to_list() == ["lower"] * 5
 
 
-@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+@pytest.mark.parametrize("plugin", ["kueue-classic", pytest.param("fairsharing", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("nodes", [0, 1])
 def test_what_reclaims_its_quota_is_as_if_it_were_alone(replayed: Replayed, plugin: str, nodes: int) -> None:
     """On quotas alone, or on one node of 4 cores: a takes its half back at 5 s, where b's second job had it.
@@ -113,7 +113,7 @@ def test_elastic_quotas_are_alone_on_their_min(replayed: Replayed) -> None:
     assert run.remarks == ()
 
 
-@pytest.mark.parametrize("plugin", ["elasticquota", "auto"])
+@pytest.mark.parametrize("plugin", ["elasticquota", pytest.param("auto", marks=pytest.mark.nightly)])
 def test_where_queues_and_elastic_quotas_share_names_both_are_alone(replayed: Replayed, plugin: str) -> None:
     """What goes by elastic quotas is measured as without ClusterQueues: b has no more than 2 cores.
 
@@ -134,7 +134,7 @@ def test_where_queues_and_elastic_quotas_share_names_both_are_alone(replayed: Re
     assert run.remarks[0].endswith("in the replay of their quota alone: 2 of b")
 
 
-@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
+@pytest.mark.parametrize("plugin", ["kueue-classic", pytest.param("fairsharing", marks=pytest.mark.nightly)])
 def test_what_goes_by_cluster_queues_is_measured_as_without_elastic_quotas(
     replayed: Replayed, plugin: str
 ) -> None:
@@ -147,7 +147,7 @@ def test_what_goes_by_cluster_queues_is_measured_as_without_elastic_quotas(
     assert None not in measured[0].values()
 
 
-@pytest.mark.parametrize("plugin", ["elasticquota", "auto"])
+@pytest.mark.parametrize("plugin", ["elasticquota", pytest.param("auto", marks=pytest.mark.nightly)])
 def test_elastic_quotas_of_namespaces_are_alone_with_the_queue_of_their_jobs(
     replayed: Replayed, plugin: str
 ) -> None:
@@ -371,6 +371,7 @@ def test_twins_that_were_there_are_replayed_once_more_for_it(replayed: Replayed)
     }
 
 
+@pytest.mark.nightly
 def test_another_comparison_does_not_take_it_from_twins(replayed: Replayed) -> None:
     """Where a run that ends earlier comes in, twins are replayed again for the window they share with it."""
     late = [

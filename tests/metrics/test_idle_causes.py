@@ -315,7 +315,7 @@ def test_a_record_is_not_judged(replayed: Replayed) -> None:
     assert run.remarks == ("idle.*: not measured: recorded times do not say why jobs waited",)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2))])
 def test_the_five_and_what_is_allocated_are_all_in_random_worlds(seed: int, tmp_path: Path) -> None:
     """With every plugin, also where jobs are preempted, rejected, admitted in part, or quotas change."""
     world = random_world(seed, node_events=seed == 2)

@@ -50,7 +50,7 @@ def adds_up(run: harness.Run) -> None:
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
-@pytest.mark.parametrize("seed", [16, 52, pytest.param(77, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [52, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (16, 77))])
 def test_what_moves_adds_up_to_the_timeline(seed: int, plugin: str, tmp_path: Path) -> None:
     """Of pod sets that differ, partial admissions, evictions and ends of single pods."""
     run = random_world(seed).replay(plugin, tmp_path)

@@ -162,14 +162,17 @@ CONTENDED = frame(
     ("plugin", "cluster"),
     [
         ("none", POOL),
-        ("kueue-classic", POOL),
-        ("fairsharing", POOL),
         ("kueue-classic", DOORS),
-        ("fairsharing", SHARED),
-        ("kueue-classic", NODES),
         ("fairsharing", NODES),
         ("kueue-classic", TREE),
         ("default-preemption", NODES),
+        *(
+            pytest.param(plugin, cluster, marks=pytest.mark.nightly)
+            for plugin, cluster in (
+                *(("kueue-classic", POOL), ("fairsharing", POOL)),
+                *(("fairsharing", SHARED), ("kueue-classic", NODES)),
+            )
+        ),
     ],
 )
 def test_metrics_of_built_in_plugins_are_what_their_decisions_say(
@@ -181,7 +184,11 @@ def test_metrics_of_built_in_plugins_are_what_their_decisions_say(
 
 @pytest.mark.parametrize(
     ("trace", "plugin", "count"),
-    [("philly", "kueue-classic", 150), ("mix", "fairsharing", 150), ("openb", "default-preemption", 150)],
+    [
+        ("mix", "fairsharing", 150),
+        pytest.param("philly", "kueue-classic", 150, marks=pytest.mark.nightly),
+        pytest.param("openb", "default-preemption", 150, marks=pytest.mark.nightly),
+    ],
 )
 def test_metrics_of_bundled_traces_are_what_their_decisions_say(
     trace: str, plugin: str, count: int, tmp_path: Path
@@ -244,9 +251,12 @@ def test_metrics_of_every_plugin_are_what_decisions_say(seed: int, tmp_path: Pat
 @pytest.mark.parametrize(
     ("seed", "plugin"),
     [
-        *((2, "kueue-classic"), (4, "kueue-classic"), (5, "fairsharing")),
-        *((6, "default-preemption"), (4, "elasticquota"), (5, "none")),
-        *((6, "fairsharing"), (11, "kueue-classic")),
+        *((5, "fairsharing"), (6, "default-preemption"), (4, "elasticquota")),
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in ((2, "kueue-classic"), (4, "kueue-classic"), (5, "none"), (11, "kueue-classic"))
+        ),
+        (6, "fairsharing"),
     ],
 )
 def test_metrics_of_dumps_are_what_their_decisions_say(seed: int, plugin: str, tmp_path: Path) -> None:

@@ -27,7 +27,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "plugin",
-    ["none", "default-preemption", "kueue-classic", "fairsharing", "elasticquota", "auto", "backfill"],
+    [
+        *("default-preemption", "kueue-classic", "auto", "backfill"),
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in ("none", "fairsharing", "elasticquota")),
+    ],
 )
 def test_a_replay_of_a_window_decides_as_one_of_the_trace_that_holds_just_that(
     plugin: str, kept: Path, tmp_path: Path

@@ -95,7 +95,15 @@ def played(where: Cluster, jobs: Jobs, plugin: PolicyFactory, options: dict[str,
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            each, marks=pytest.mark.nightly if each.startswith(("tree of ", "koordinator without")) else ()
+        )
+        for each in WORLDS
+    ],
+)
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, elastic_quota, auto)))
 @example(seed=10223, plugin=auto)
 @fuzz(29)

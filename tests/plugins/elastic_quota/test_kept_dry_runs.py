@@ -82,8 +82,8 @@ def in_words(answer: Candidate | Status) -> object:
     [
         {},
         {"gang": "pods"},
-        {"evictionLatency": "3s"},
-        {"claims": "usage", "cordonedNodes": "tried"},
+        pytest.param({"evictionLatency": "3s"}, marks=pytest.mark.nightly),
+        pytest.param({"claims": "usage", "cordonedNodes": "tried"}, marks=pytest.mark.nightly),
         {"claims": "usage", "gang": "pods", "evictDaemonSets": True},
         {"semantics": "capacity-scheduling"},
     ],

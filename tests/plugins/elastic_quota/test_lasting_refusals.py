@@ -168,21 +168,24 @@ def test_nothing_changes_where_every_pod_is_tried_by_itself(
     _tried_alike(*crowd(random.Random(seed)), options, plugins=(plugin,))
 
 
+@pytest.mark.parametrize(
+    "plugin", [elastic_quota, pytest.param(auto, marks=pytest.mark.nightly), without_quotas]
+)
 @given(seed=st.integers(0, 10**9))
 @example(seed=5124)
 @example(seed=419)
 @example(seed=1264)
 @example(seed=1305)
 @fuzz(4)
-def test_nor_where_groups_budgets_and_nominations_come_in(seed: int) -> None:
+def test_nor_where_groups_budgets_and_nominations_come_in(plugin: PolicyFactory, seed: int) -> None:
     """In the world of seed 5124 a gang waits of which some pods are nominated, until an attempt fails.
 
     In that of 419 a gang that is beyond its quota fails at a pod that is not, and then at one that is. In
     that of 1264 a gang without a quota ends up with a lower priority than when one of its pods failed. In
     that of 1305 such a gang comes between two blocks that were tried one after the other.
     """
-    _tried_alike(*varied(random.Random(seed)), {})
-    _tried_alike(*grouped(random.Random(seed)), {})
+    _tried_alike(*varied(random.Random(seed)), {}, plugins=(plugin,))
+    _tried_alike(*grouped(random.Random(seed)), {}, plugins=(plugin,))
 
 
 @given(seed=st.integers(0, 10**9))
@@ -200,7 +203,7 @@ def _tried_alike(
     where: Cluster,
     jobs: Jobs,
     options: dict[str, Any],
-    plugins: Sequence[PolicyFactory] = PLUGINS,
+    plugins: Sequence[PolicyFactory],
     until: int = LONG_ENOUGH,
 ) -> None:
     for plugin in plugins:

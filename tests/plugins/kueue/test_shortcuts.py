@@ -246,9 +246,17 @@ def _decides_the_same(make: Callable[[int], World], seeds: Iterable[int]) -> Non
             assert what == again[each], (seed, each)
 
 
-@pytest.mark.parametrize(("make", "worlds"), KINDS)
+@pytest.mark.parametrize(
+    ("make", "worlds"),
+    [
+        pytest.param(
+            *kind, marks=pytest.mark.nightly if kind[0] in (contested, each_its_own_below_cohorts) else ()
+        )
+        for kind in KINDS
+    ],
+)
 def test_without_shortcuts_some_worlds_go_the_same_way(make: Callable[[int], World], worlds: int) -> None:
-    """A fixed 160th."""
+    """A fixed 160th. Worlds of two kinds, which take longest, are tried below."""
     _decides_the_same(make, range(0, worlds * TIMES, 160))
 
 
