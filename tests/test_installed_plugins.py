@@ -51,6 +51,7 @@ def ran(*command: str | Path, where: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.nightly
 def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
     installed: Callable[[Path], Path], tmp_path: Path, write_trace: Callable[..., Path]
 ) -> None:

@@ -95,7 +95,12 @@ def larger(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [(shorter, "jobs.finish_time"), (fewer, "not arrive"), (cheaper, "setting"), (larger, "quotas")],
+    [
+        (shorter, "jobs.finish_time"),
+        pytest.param(fewer, "not arrive", marks=pytest.mark.nightly),
+        pytest.param(cheaper, "setting", marks=pytest.mark.nightly),
+        pytest.param(larger, "quotas", marks=pytest.mark.nightly),
+    ],
 )
 def test_what_the_outside_checker_refuses_is_refused(
     change: Callable[[Path], None], why: str, copied: Path, harness: Callable

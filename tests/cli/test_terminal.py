@@ -289,6 +289,7 @@ def test_replays_side_by_side_end_together(
     assert not list(folder.rglob("run.json"))
 
 
+@pytest.mark.nightly
 def test_what_fails_side_by_side_is_named_and_the_others_are_kept(
     folder: Path, long_trace: Path, shell: Callable, install: Callable
 ) -> None:

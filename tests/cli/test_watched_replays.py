@@ -192,7 +192,9 @@ def test_the_cycle_in_which_a_policy_fails_is_told(
     assert told.out.endswith("let a wait: NoRoom\n  (the replay ended before this cycle did)\n")
 
 
-@pytest.mark.parametrize(("keys", "cycles", "code"), [("\nq\n", 2, 0), ("\n" * 9, 5, 0)])
+@pytest.mark.parametrize(
+    ("keys", "cycles", "code"), [("\nq\n", 2, 0), pytest.param("\n" * 9, 5, 0, marks=pytest.mark.nightly)]
+)
 def test_a_terminal_is_asked_after_each_cycle(
     install: Callable[[str, str], Path], trace: Path, folder: Path, keys: str, cycles: int, code: int
 ) -> None:

@@ -250,6 +250,7 @@ def test_processes_make_the_table_of_one(spec: Callable[..., Spec], tmp_path: Pa
     assert table(one) == table(two) == table(other)
 
 
+@pytest.mark.nightly
 def test_an_item_that_ends_its_process_fails_alone(spec: Callable[..., Spec], tmp_path: Path) -> None:
     """What was handed out with it is made all the same."""
     asked = spec(plugins=["killed", "fairsharing", "none"])

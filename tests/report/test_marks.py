@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from doc_pages import ROOT
-from report_runs import write
+from report_runs import cut, write
 
 import harness
 from harness.analysis.report import Figure, Table, drawing
@@ -79,8 +79,8 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
 
 @pytest.fixture(scope="module")
 def failing_page(charts: None, failing: harness.Run) -> str:
-    """Its page."""
-    return harness.make_report([failing]).html()
+    """Its page, of the chapter with the marks."""
+    return cut(harness.make_report([failing]), "allocation").html()
 
 
 def tables(*runs: harness.Run) -> list[Table]:

@@ -6,14 +6,13 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cli_environment import clean_environment
-from report_runs import HOSTILE
+from report_runs import HOSTILE, cut
 
 import harness
 from harness.analysis.report import Code
@@ -155,18 +154,11 @@ def test_nothing_is_fetched_and_nothing_runs(page: str) -> None:
 
 def test_an_interactive_page_allows_only_its_own_script(charts: None, hostile: list[harness.Run]) -> None:
     """What charts are made of is data that cannot end its element, and the policy names the script's hash."""
-    live = _cut(harness.make_report(hostile[1:]), "gantt").html(interactive=True)
+    live = cut(harness.make_report(hostile[1:]), "gantt").html(interactive=True)
     scripts = Page(live).all("script")
     assert [attributes.get("type") for attributes in scripts] == ["application/json", None]
     assert "\\u003c/script" in live, "a queue's name is data of a chart"
     assert re.search(r"script-src &#x27;sha256-[A-Za-z0-9+/=]+&#x27;\"", live)
-
-
-def _cut(report: Report, *names: str) -> Report:
-    """A report of these chapters alone."""
-    kept = [each for each in report.chapters if each.name in names]
-    assert len(kept) == len(names)
-    return replace(report, chapters=kept)
 
 
 SAME = """
@@ -174,8 +166,8 @@ import sys
 from dataclasses import replace
 import harness
 made = harness.make_report(sys.argv[2:])
-cut = [each for each in made.chapters if each.name in sys.argv[1].split(",")]
-sys.stdout.write(made.markdown() + replace(made, chapters=cut).html())
+kept = [each for each in made.chapters if each.name in sys.argv[1].split(",")]
+sys.stdout.write(made.markdown() + replace(made, chapters=kept).html())
 """
 CHAPTERS = ("headlines", "losses", "disruption")
 
@@ -194,7 +186,7 @@ def test_the_same_runs_give_the_same_bytes(
         capture_output=True,
         check=True,
     )
-    assert made.stdout.decode() == report.markdown() + _cut(report, *names).html()
+    assert made.stdout.decode() == report.markdown() + cut(report, *names).html()
 
 
 def test_a_colour_means_one_queue_in_all_charts(page: str, runs: list[harness.Run]) -> None:

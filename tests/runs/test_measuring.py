@@ -70,39 +70,49 @@ def test_what_is_not_kept_is_there_while_it_is_measured(write_trace: WriteTrace,
     assert others == [whole, whole]
 
 
-@pytest.mark.parametrize(
-    ("compute", "said"),
-    [
-        (raising(ZeroDivisionError("no")), "ZeroDivisionError: no (test_measuring.py:"),
-        (raising(OptionError("which prices?")), "OptionError: which prices? (test_measuring.py:"),
-        (raising(RunError("another run")), "RunError: another run (test_measuring.py:"),
-        (raising(FileNotFoundError("prices.csv")), "FileNotFoundError: prices.csv"),
-        (raising(MemoryError()), "MemoryError: "),
-        (raising(SystemExit(3)), "SystemExit: 3 (test_measuring.py:"),
-        (lambda run: [], "TypeError: "),
-        (lambda run, window: None, "TypeError: "),
-        (lambda run, window: [("a", 1)], "TypeError: ('a', 1) is not a Measurement"),
-        (giving("m", "one", "count"), "TypeError: m is 'one', which is not a number"),
-        (giving("m", "7", "count"), "TypeError: m is '7', which is not a number"),
-        (giving("m", True, "count"), "TypeError: m is True, which is not a number"),
-        (giving(7, 1, "count"), "TypeError: "),
-        (giving("m", 1, None), "TypeError: "),
-        (giving("", 1, "s"), "ValueError: Measurement(metric='', value=1, unit='s'"),
-        (giving(" ", 1, "s"), "ValueError: Measurement(metric=' '"),
-        (giving("m", 1, "s", "up"), "ValueError: m: 'better' is 'up', not one of 'higher', 'lower', ''"),
-        (giving("m", float("nan"), "s"), "ValueError: m is nan; an undefined value must be None"),
-        (giving("m", float("-inf"), "s"), "ValueError: m is -inf; an undefined value"),
-        (
-            lambda run, window: [Measurement("m", 1, "s", resource="cpu")] * 2,
-            "ValueError: m of cpu of all is measured twice",
-        ),
-        (giving("makespan", 1, "s"), "ValueError: makespan of all is also measured by metric 'waiting'"),
-        (
-            giving("m", 1, "s", "", "quueue=prod"),
-            "OptionError: no metric is measured for scope 'quueue=prod'",
-        ),
-    ],
-)
+FAULTS: list[tuple[Callable[..., Iterable[Any]], str]] = [
+    (raising(ZeroDivisionError("no")), "ZeroDivisionError: no (test_measuring.py:"),
+    (raising(OptionError("which prices?")), "OptionError: which prices? (test_measuring.py:"),
+    (raising(RunError("another run")), "RunError: another run (test_measuring.py:"),
+    (raising(FileNotFoundError("prices.csv")), "FileNotFoundError: prices.csv"),
+    (raising(MemoryError()), "MemoryError: "),
+    (raising(SystemExit(3)), "SystemExit: 3 (test_measuring.py:"),
+    (lambda run: [], "TypeError: "),
+    (lambda run, window: None, "TypeError: "),
+    (lambda run, window: [("a", 1)], "TypeError: ('a', 1) is not a Measurement"),
+    (giving("m", "one", "count"), "TypeError: m is 'one', which is not a number"),
+    (giving("m", "7", "count"), "TypeError: m is '7', which is not a number"),
+    (giving("m", True, "count"), "TypeError: m is True, which is not a number"),
+    (giving(7, 1, "count"), "TypeError: "),
+    (giving("m", 1, None), "TypeError: "),
+    (giving("", 1, "s"), "ValueError: Measurement(metric='', value=1, unit='s'"),
+    (giving(" ", 1, "s"), "ValueError: Measurement(metric=' '"),
+    (giving("m", 1, "s", "up"), "ValueError: m: 'better' is 'up', not one of 'higher', 'lower', ''"),
+    (giving("m", float("nan"), "s"), "ValueError: m is nan; an undefined value must be None"),
+    (giving("m", float("-inf"), "s"), "ValueError: m is -inf; an undefined value"),
+    (
+        lambda run, window: [Measurement("m", 1, "s", resource="cpu")] * 2,
+        "ValueError: m of cpu of all is measured twice",
+    ),
+    (giving("makespan", 1, "s"), "ValueError: makespan of all is also measured by metric 'waiting'"),
+    (giving("m", 1, "s", "", "quueue=prod"), "OptionError: no metric is measured for scope 'quueue=prod'"),
+]
+"""Metrics that do something wrong, and what is said of it."""
+
+
+def test_whatever_a_metric_does_it_is_named(write_trace: WriteTrace, tmp_path: Path) -> None:
+    """With its plugin, and nothing of it is kept."""
+    run = harness.replay(write_trace({}), output=tmp_path, plugins=plugins.load(block=["metrics"]))
+    for compute, said in FAULTS:
+        specs = [each for each in with_metric(compute).metrics if each.name in ("own", "waiting")]
+        rows, failed = measure(run, specs)
+        assert list(failed) == ["own"]
+        assert failed["own"].startswith(f"metric 'own' of plugin 'third' failed: {said}")
+        assert "makespan" in {row.metric for row in rows}
+        assert not {row.metric for row in rows} & {"before", "m"}
+
+
+@pytest.mark.parametrize(("compute", "said"), [FAULTS[each] for each in (0, 2, 5, 21)])
 def test_a_metric_that_fails_leaves_the_run_with_all_others(
     compute: Callable[..., Iterable[Any]], said: str, write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -193,7 +193,7 @@ def test_what_fails_is_named_and_the_others_are_kept(world: Callable[..., Reques
         replay_all([failing[0]])
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_defect_says_in_which_replay_it_was(world: Callable[..., Request], workers: int) -> None:
     """It is none of our errors, so that its text names nothing; alone or among others."""
     panics = world(plugin=here("Panics"), label="panics")
@@ -203,7 +203,7 @@ def test_a_defect_says_in_which_replay_it_was(world: Callable[..., Request], wor
         assert raised.value.__notes__[-1] == "in the replay panics"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_a_replay_that_calls_exit_is_named_and_the_others_are_kept(
     world: Callable[..., Request], workers: int
 ) -> None:

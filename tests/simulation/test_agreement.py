@@ -32,6 +32,7 @@ from harness.trace.job_columns import JobColumns
 from harness.trace.jobs import Jobs
 
 PLUGINS = ("kueue-classic", "fairsharing", "default-preemption", "elasticquota")
+SOME = [pytest.param(each, marks=pytest.mark.nightly if each == "fairsharing" else ()) for each in PLUGINS]
 LIBRARY = load(block=["metrics"])
 LOOP = Loop(LIBRARY)
 FIRST, END = (int(seed) for seed in os.environ.get("SIMULATED", "0:125").split(":"))
@@ -165,7 +166,7 @@ def compared(said: Simulation, found: Mapping[str, Fate]) -> list[str]:
 
 
 @pytest.mark.early
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", SOME)
 def test_a_simulation_says_what_the_first_instant_of_a_replay_does(plugin: str) -> None:
     """Who starts, in which flavors and on which nodes, and who is preempted for whom."""
     wrong = [differing(dump_world(seed, plugin)) for seed in range(2)]

@@ -26,6 +26,7 @@ from harness.studies.simulation.asking import Question
 from harness.studies.simulation.differences import elastic_patch
 
 PLUGINS = ("kueue-classic", "fairsharing", "elasticquota")
+SOME = [pytest.param(each, marks=pytest.mark.nightly if each == "fairsharing" else ()) for each in PLUGINS]
 LIBRARY = load(block=["metrics"])
 LOOP = Loop(LIBRARY)
 FIRST, END = (int(seed) for seed in os.environ.get("CHANGED", "0:60").split(":"))
@@ -204,7 +205,7 @@ def wrong_of(plugin: str, seeds: range, kinds: Counter[str]) -> list[str]:
 
 
 @pytest.mark.early
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", SOME)
 def test_a_change_lets_the_job_start_and_nothing_smaller_does(plugin: str) -> None:
     """Made in the manifests, as a patch or in the job."""
     kinds: Counter[str] = Counter()

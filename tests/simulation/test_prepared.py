@@ -40,6 +40,7 @@ from harness.studies.simulation.moment import Asked, Difference, Dump
 from harness.studies.simulation.policy_fields import field_changes
 
 PLUGINS = ("kueue-classic", "fairsharing", "default-preemption", "elasticquota")
+SOME = [pytest.param(each, marks=pytest.mark.nightly if each == "fairsharing" else ()) for each in PLUGINS]
 LIBRARY = load(block=["metrics"])
 LOOP = Loop(LIBRARY)
 FIRST, END = (int(seed) for seed in os.environ.get("PREPARED", "0:60").split(":"))
@@ -130,7 +131,7 @@ def differing(plugin: str, seeds: range) -> tuple[list[str], Counter[str]]:
 
 
 @pytest.mark.early
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", SOME)
 def test_an_instant_that_is_made_once_goes_on_as_a_replay_does(plugin: str) -> None:
     """With each change: who starts, where, and who is preempted."""
     wrong, counts = differing(plugin, range(2))

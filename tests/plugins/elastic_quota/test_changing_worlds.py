@@ -86,6 +86,10 @@ WORLDS: dict[str, tuple[Callable[[random.Random], tuple[Cluster, Jobs]], dict[st
     "koordinator": (of_koordinator, {"revokeAfter": "5s"}),
     "koordinator without quirks": (of_koordinator, {"revokeAfter": "5s", "quirks": "off"}),
 }
+LIKE_ANOTHER = ("tree of koordinator", "koordinator without quirks")
+every_kind = pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.nightly if each in LIKE_ANOTHER else ()) for each in WORLDS]
+)
 
 
 def played(where: Cluster, jobs: Jobs, plugin: PolicyFactory, options: dict[str, Any]) -> list[Any]:
@@ -95,15 +99,7 @@ def played(where: Cluster, jobs: Jobs, plugin: PolicyFactory, options: dict[str,
 
 
 @pytest.mark.skipif(is_compiled(), reason="compiled classes let no method be replaced")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            each, marks=pytest.mark.nightly if each.startswith(("tree of ", "koordinator without")) else ()
-        )
-        for each in WORLDS
-    ],
-)
+@every_kind
 @given(seed=st.integers(0, 10**9), plugin=st.sampled_from((elastic_quota, elastic_quota, auto)))
 @example(seed=10223, plugin=auto)
 @fuzz(29)
@@ -125,7 +121,7 @@ def test_nothing_changes_without_all_shortcuts(name: str, seed: int, plugin: Pol
         assert kept == played(where, jobs, plugin, options)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@every_kind
 @given(seed=st.integers(0, 10**9))
 @fuzz(6)
 def test_when_all_pods_are_gone_nothing_is_used_whatever_has_changed(name: str, seed: int) -> None:
@@ -145,7 +141,7 @@ def test_when_all_pods_are_gone_nothing_is_used_whatever_has_changed(name: str, 
         }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@every_kind
 @given(seed=st.integers(0, 10**9))
 @fuzz(4)
 def test_what_changed_before_the_first_arrival_is_as_if_it_had_been_so_always(name: str, seed: int) -> None:

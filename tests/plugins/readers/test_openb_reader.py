@@ -220,7 +220,13 @@ ROWS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=() if each in ("default", "cpu250", "gpuspec33") else pytest.mark.nightly)
+        for each in ROWS
+    ],
+)
 def test_published_lists_equal_a_plain_reading(recorded: Callable, plain_rows: Callable, name: str) -> None:
     """Every row of the 24 lists is a job, or counted as left out; amounts and times as they stand there."""
     path = recorded(f"openb/csv/openb_pod_list_{name}.csv.gz")
