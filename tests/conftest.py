@@ -48,6 +48,23 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["grouped"] = node.config.getoption("dist") == "loadgroup"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Forgets the groups that have ended, which pytest-xdist would count again after each of 8,000 tests."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Forgetful(LoadGroupScheduling):
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            super().mark_test_complete(node, item_index, duration)
+            group = self._split_scope(self.registered_collections[node][item_index])
+            if all(self.assigned_work[node][group].values()):
+                del self.assigned_work[node][group]
+
+    return Forgetful(config, log)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Groups those tests, and begins with what takes longest, so that no worker is left alone with it."""

@@ -218,7 +218,10 @@ def test_the_command_writes_a_table_that_a_replay_takes(
 
 @pytest.mark.parametrize(
     ("size", "most"),
-    [pytest.param((120, 3), 5, id="small"), pytest.param((500, 7), 120, id="large", marks=pytest.mark.slow)],
+    [
+        pytest.param((120, 3), 5, id="small", marks=pytest.mark.nightly),
+        pytest.param((500, 7), 120, id="large", marks=pytest.mark.slow),
+    ],
 )
 def test_events_that_bring_waits_no_nearer_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], most: int

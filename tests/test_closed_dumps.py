@@ -18,6 +18,7 @@ from dumps.worlds import PLUGINS, DumpWorld, dump_world
 
 LOOP = Loop()
 FEW = (2, 3, 7, 8, 16, 33)
+LIKE_ANOTHER = ("fairsharing", "auto")
 FIRST, END = (int(seed) for seed in os.environ.get("DUMPS", "0:200").split(":"))
 
 
@@ -29,7 +30,10 @@ def differing(plugin: str, seeds: Iterable[int]) -> str:
     )
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize(
+    "plugin",
+    [pytest.param(each, marks=pytest.mark.nightly if each in LIKE_ANOTHER else ()) for each in PLUGINS],
+)
 def test_a_dump_goes_on_as_the_replay_whose_scheduler_restarts(plugin: str) -> None:
     """Every later admission, start, binding, eviction and end, with its time and node."""
     differs = differing(plugin, FEW)

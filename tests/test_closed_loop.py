@@ -128,7 +128,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("plugin", "nodes"), CASES)
+@pytest.mark.parametrize(
+    ("plugin", "nodes"),
+    [pytest.param(*each, marks=pytest.mark.nightly if each[0] == "fairsharing" else ()) for each in CASES],
+)
 def test_the_history_of_a_replay_replays_it(tmp_path: Path, plugin: str, nodes: bool) -> None:
     """Also where jobs were preempted, or waited for nodes or the rest of their gang after their admission."""
     first, again = close(tmp_path, plugin, nodes=nodes, count=70)

@@ -87,7 +87,9 @@ def test_a_trial_goes_on_where_its_log_ends(tmp_path: Path, monkeypatch: pytest.
         assert len(log.read_text().splitlines()) == int(most)
 
 
-@pytest.mark.parametrize("seconds", [1, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(1, marks=pytest.mark.nightly), pytest.param(600, marks=pytest.mark.slow)]
+)
 def test_a_reader_sees_a_whole_run_whoever_writes(seconds: float, tmp_path: Path) -> None:
     """Two processes replace it over and over, and are killed now and then."""
     found = race(tmp_path.resolve(), seconds, SEED)

@@ -51,7 +51,6 @@ def ran(*command: str | Path, where: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.nightly
 def test_the_example_of_the_plugin_guide_works_when_it_is_installed(
     installed: Callable[[Path], Path], tmp_path: Path, write_trace: Callable[..., Path]
 ) -> None:
@@ -127,7 +126,11 @@ NAMES = {"policy": "tiny-first", "reader": "our-log", "metric": "slowest", "sect
 
 
 @pytest.mark.parametrize(
-    "kind", ["policy", *(pytest.param(each, marks=pytest.mark.slow) for each in list(KINDS)[1:])]
+    "kind",
+    [
+        pytest.param(each, marks=pytest.mark.slow if number else pytest.mark.nightly)
+        for number, each in enumerate(KINDS)
+    ],
 )
 def test_a_new_package_works_as_it_is(kind: str, installed: Callable[[Path], Path], tmp_path: Path) -> None:
     """It is installed, its own tests pass, and the commands that were printed use it."""

@@ -418,7 +418,7 @@ def test_a_replay_that_ends_before_the_first_event_says_so(
     assert (warning in run.info["cluster"]["warnings"]) == (not played)
 
 
-@pytest.mark.parametrize(("until", "jobs"), [("4s", 0), ("5s", 1)])
+@pytest.mark.parametrize(("until", "jobs"), [("4s", 0), pytest.param("5s", 1, marks=pytest.mark.nightly)])
 def test_a_replay_that_ends_before_or_with_the_first_arrival_is_a_run_like_others(
     until: str, jobs: int, write_trace: WriteTrace, tmp_path: Path
 ) -> None:

@@ -126,8 +126,10 @@ def test_time_outs_are_no_preemptions_and_who_has_too_many_is_rejected(
     assert check_run(run, api.read_cluster(tmp_path / "c.yaml", read), read) == []
 
 
-@pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing", "default-preemption"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "plugin", ["kueue-classic", pytest.param("fairsharing", marks=pytest.mark.nightly), "default-preemption"]
+)
+@pytest.mark.parametrize("seed", [0, 3, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (1, 2))])
 def test_random_worlds_with_start_ups_keep_all_rules(plugin: str, seed: int, tmp_path: Path) -> None:
     """Checked from outside, with time-outs, backoffs, and with blocked admission in every other world."""
     world, plugins = random_world(seed), load()

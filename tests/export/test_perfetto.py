@@ -29,7 +29,9 @@ TRACES = Path(__file__).parents[2] / "traces"
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 
 
-@pytest.fixture(scope="module", params=["kueue-classic", "default-preemption"])
+@pytest.fixture(
+    scope="module", params=["default-preemption", pytest.param("kueue-classic", marks=pytest.mark.nightly)]
+)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> harness.Run:
     """A day of a bundled trace in which jobs preempt each other."""
     assert "mix" in BUNDLED

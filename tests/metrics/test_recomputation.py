@@ -296,7 +296,9 @@ def _unready(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("until", [(None, None), ("70s", None), ("70s", "50s")])
+@pytest.mark.parametrize(
+    "until", [(None, None), pytest.param("70s", None, marks=pytest.mark.nightly), ("70s", "50s")]
+)
 def test_compared_runs_are_measured_as_their_decisions_say(
     until: tuple[str | None, str | None], tmp_path: Path
 ) -> None:

@@ -99,13 +99,17 @@ class Burst:
         return self._engine.run(self._policy, name=self._name), self._record.actions
 
 
-@pytest.mark.parametrize(("plugin", "nodes"), EVERY)
+@pytest.mark.parametrize(
+    ("plugin", "nodes"), [pytest.param(*each, marks=() if each[1] else pytest.mark.nightly) for each in EVERY]
+)
 def test_thousands_of_jobs_arrive_at_one_instant(plugin: str, nodes: bool) -> None:
     """All of them wait, those start that fit, and some evict others."""
     _check(plugin, 2_000, nodes=nodes)
 
 
-@pytest.mark.parametrize(("plugin", "nodes"), EVERY)
+@pytest.mark.parametrize(
+    ("plugin", "nodes"), [pytest.param(*each, marks=() if each[1] else pytest.mark.nightly) for each in EVERY]
+)
 def test_what_decides_leaves_no_garbage_in_cycles(plugin: str, nodes: bool) -> None:
     """Only the collector would find it, which takes a second each time there are many jobs."""
     Burst(plugin, 1, nodes=nodes).replayed()  # what is set up once

@@ -182,6 +182,7 @@ def test_every_simulation_says_what_the_first_instant_of_a_replay_does(plugin: s
     assert not any(wrong), "\n".join(filter(None, wrong))
 
 
+@pytest.mark.nightly
 def test_the_dumps_are_of_every_kind() -> None:
     """Some of those that wait start, some preempt others, and some do neither."""
     kinds: Counter[str] = Counter()

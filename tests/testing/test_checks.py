@@ -366,6 +366,7 @@ def test_every_rule_that_can_be_asked_for_is_tried_here() -> None:
     assert set(RULES) == {"placement", "never", "priority", "quotas", "kueue", "elastic"}
 
 
+@pytest.mark.nightly
 def test_the_guide_s_test_of_its_policy_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The policy, the option and the test of `plugins/README.md`, as they stand there."""
     guide = (Path(__file__).parents[2] / "plugins" / "README.md").read_text()

@@ -19,7 +19,7 @@ from worlds.trial import loaded, one_each, tried
 from harness.testing.worlds import random_world
 
 PLUGINS = loaded()
-FEW = (0, 1, 2, 4)
+FEW = (0, 1, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in (2, 4)))
 FIRST, END = (int(seed) for seed in os.environ.get("WORLDS", "0:1000").split(":"))
 
 

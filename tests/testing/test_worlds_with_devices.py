@@ -107,7 +107,9 @@ def test_the_checker_finds_pods_on_the_wrong_devices(said: str, rule: str, tmp_p
     assert rule in {each.rule for each in found}
 
 
-@pytest.mark.parametrize("seed", SEEDS[:3])
+@pytest.mark.parametrize(
+    "seed", [SEEDS[0], *(pytest.param(seed, marks=pytest.mark.nightly) for seed in SEEDS[1:3])]
+)
 def test_slices_are_given_exactly_as_any_counted_resource(seed: int, tmp_path: Path) -> None:
     """A world whose GPUs are slices by their name has the same decisions, and sums of slices in metrics."""
     world = random_world(seed, node_events=seed % 2 == 1)

@@ -21,8 +21,14 @@ fuzz = partial(examples, variable="KUBE_FUZZ")
 """A 24th of so many examples; KUBE_FUZZ=20 runs twenty times the number."""
 
 
-@pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("preempts", [False, True])
+@pytest.mark.parametrize(
+    ("preempts", "own"),
+    [
+        (True, True),
+        (False, False),
+        *(pytest.param(each, not each, marks=pytest.mark.nightly) for each in (False, True)),
+    ],
+)
 @given(seed=st.integers(0, 10**9))
 @fuzz(40)
 def test_nothing_changes_where_every_pod_is_tried_by_itself(preempts: bool, own: bool, seed: int) -> None:

@@ -150,6 +150,7 @@ def test_a_log_is_as_wide_as_its_first_record(tmp_path: Path) -> None:
         read(tmp_path, text)
 
 
+@pytest.mark.nightly
 def test_the_published_log_equals_a_plain_reading(recorded: Callable) -> None:
     """17,900 jobs, two of which never ended; queues as its source page has them."""
     log = recorded(f"{LOG}.gz")
