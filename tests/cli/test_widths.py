@@ -103,7 +103,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         yield sorted(map(str, Path("results", NAME).iterdir()))
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=range(len(COMMANDS)))
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=pytest.mark.nightly if "--largest" in each else ()) for each in COMMANDS],
+    ids=range(len(COMMANDS)),
+)
 def test_no_line_is_wider_than_the_terminal(
     command: str, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

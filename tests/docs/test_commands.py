@@ -21,28 +21,36 @@ WHOLE = "docs/live-dump.md"
 
 LONG = (
     "docs/changed-quota.md",
+    "docs/cluster.md",
     "docs/compare.md",
     "docs/data-sets.md",
+    "docs/elasticquota.md",
     "docs/events.md",
     "docs/experiments.md",
     "docs/forecast.md",
     "docs/gallery.md",
     "docs/generate.md",
+    "docs/how-fair-sharing.md",
     "docs/how-model.md",
     "docs/how-quota.md",
     "docs/kube-scheduler.md",
+    "docs/kueue-pods-ready.md",
+    "docs/kueue-previews.md",
     "docs/kueue-releases.md",
+    "docs/kueue.md",
     "docs/nodes-over-time.md",
     "docs/philly-six-plugins.md",
+    "docs/report.md",
     "docs/reproduced.md",
     "docs/slurm.md",
+    "docs/sources-published.md",
     "docs/statistics.md",
     "docs/study.md",
     "docs/validate.md",
     "docs/what-if.md",
     "docs/why-waiting.md",
 )
-"""Pages whose commands take a second or more, except for README.md and the tutorial, where users begin."""
+"""Pages whose commands take half a second or more, except for README.md and the tutorial."""
 
 NOT_NOW = (3, 4)
 """The exit codes that answer the question of `harness simulate`."""

@@ -19,6 +19,7 @@ def voice(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("voice")
 
 
+@pytest.mark.nightly
 def test_pages_docstrings_and_messages_keep_the_bounds(voice: ModuleType) -> None:
     """`python scripts/voice.py` names each sentence, line or cell that does not."""
     found = [f"{path.name}:{fault}" for path in voice.measured() for fault in voice.faults_of(path)]

@@ -137,7 +137,7 @@ async def refuse(client: Any, question: Hostile) -> float:
     return anyio.current_time() - begun
 
 
-@pytest.mark.early
+@pytest.mark.nightly
 def test_hostile_questions_are_refused_in_words(folder: Path) -> None:
     """One of each kind: nothing outside of the folders is read or named, and the server goes on."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 from cli_environment import called
-from policies import Priority
+from policies import Greedy
 from small_clusters import queues
 
 import harness
+from harness import Admit, Decision
 from harness.analysis.metrics.resource_time import resource_time
 from harness.base.errors import ClusterError, InputError, TraceError
 from harness.base.units import INT64_MAX, LONGEST, SECOND
@@ -119,13 +120,22 @@ def test_one_quota_just_below_unlimited_is_a_bound(write_trace: Callable[..., Pa
     assert run.capacity["memory"] == near
 
 
+class InTurn(Greedy):
+    """Starts jobs in order of arrival, and looks only at the first that waits."""
+
+    def cycle(self, now: int) -> Iterator[Decision]:
+        while self.waiting and self.view.fits(self.waiting[0]):
+            self.running.append(self.waiting.pop(0))
+            yield Admit(self.running[-1])
+
+
 def test_time_that_cannot_be_counted_ends_a_replay_with_a_message() -> None:
     """1,500 jobs of a hundred years, one after the other, are beyond the end of simulated time."""
     jobs = Script()
     for number in range(1500):
         jobs.job(f"j{number}", cpu=1, seconds=LONGEST // SECOND)
     with pytest.raises(InputError, match="would end more than 146,000 years after the origin"):
-        replayed(Priority, jobs, pool(cpu=1))
+        replayed(InTurn, jobs, pool(cpu=1))
 
 
 def test_lost_time_that_cannot_be_counted_is_refused(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -34,7 +34,17 @@ JSON_LINES = ("google collections", "google instances")
 DELIMITED = [name for name in SAMPLES if name not in (*BINARY, *JSON, *JSON_LINES)]
 TEXT = [name for name in SAMPLES if name not in BINARY]
 
-every_sample = pytest.mark.parametrize("name", SAMPLES)
+FIRST = {sample.reader: name for name, sample in reversed(SAMPLES.items())}
+
+
+def samples(names: Collection[str]) -> pytest.MarkDecorator:
+    """Tries the first sample of each reader, and at night the others."""
+    later = [() if FIRST[SAMPLES[name].reader] == name else pytest.mark.nightly for name in names]
+    marked = [pytest.param(name, marks=mark) for name, mark in zip(names, later, strict=True)]
+    return pytest.mark.parametrize("name", marked)
+
+
+every_sample = samples(SAMPLES)
 pieces = st.sampled_from(
     [b"", b"\n", b"\r", b"\r\n", b" ", b"\t", b",", b";", b"-", b".", b"-1", b"e9", b"nan", b"inf", b"9" * 19,
      b"0x1", b"\xff", b"\xef\xbb\xbf", b"\0", b'"', b"; UnixStartTime: 1e9\n", b"_", "٣".encode(), b"{", b"]",
@@ -176,7 +186,7 @@ def named(name: str, place: int) -> str:
     return f"row {place}" if name == "csv" else f"line {place + 1}"
 
 
-@pytest.mark.parametrize("name", TEXT)
+@samples(TEXT)
 def test_a_gzip_file_that_is_cut_off(tmp_path: Path, name: str) -> None:
     """As a download that broke off leaves it."""
     sample = SAMPLES[name]
@@ -185,7 +195,7 @@ def test_a_gzip_file_that_is_cut_off(tmp_path: Path, name: str) -> None:
     assert "is not a whole gzip file" in refusals(sample, tmp_path, whole[: len(whole) // 2])
 
 
-@pytest.mark.parametrize("name", TEXT)
+@samples(TEXT)
 def test_a_zip_archive_is_named_as_one(tmp_path: Path, name: str) -> None:
     """With or without the name of a reader, as data sets are often published in one."""
     made = io.BytesIO()
@@ -218,7 +228,7 @@ def test_a_line_with_a_column_too_many(tmp_path: Path, name: str) -> None:
     assert f"{named(name, place)}: has " in message
 
 
-@pytest.mark.parametrize("name", TEXT)
+@samples(TEXT)
 def test_bytes_that_are_no_utf_8(tmp_path: Path, name: str) -> None:
     """Named by the line."""
     sample = SAMPLES[name]
@@ -249,7 +259,7 @@ def test_a_number_without_end(tmp_path: Path, name: str) -> None:
             assert trace.frame.height == opened(sample, tmp_path).frame.height
 
 
-@pytest.mark.parametrize("name", TEXT)
+@samples(TEXT)
 def test_line_ends_and_a_byte_order_mark_do_not_matter(tmp_path: Path, name: str) -> None:
     """Windows' line ends, and both kinds in one file."""
     sample = SAMPLES[name]
