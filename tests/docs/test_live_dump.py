@@ -173,18 +173,25 @@ def test_the_gate_fails_the_other_way_round(
     assert "cannot be decided: the run times of 53 Workloads" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("futures", [2, pytest.param(20, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("futures", "twins"), [(2, 3), pytest.param(20, 10, marks=pytest.mark.nightly)])
 def test_the_page_shows_what_its_commands_print(
-    futures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    futures: int,
+    twins: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Every line that is no command. All futures are the same, so fewer of them print the same lines."""
+    """Every line that is no command. All futures are the same, so a few of them print the same lines."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     of_page = [each for each in commands(PAGE) if not each.startswith("kubectl ")]
     said = []
     for command in of_page:
-        code, out, err = carried_out(command.replace("--futures 20", f"--futures {futures}"), capsys)
+        less = command.replace("--futures 20", f"--futures {futures}").replace(
+            "--shake 10", f"--shake {twins}"
+        )
+        code, out, err = carried_out(less, capsys)
         assert code == 0, err
         out = out.replace(f" {futures} simulated futures ", " 20 simulated futures ")
         said += [re.sub(r" +", " ", line).strip() for line in (out + err).splitlines()]
