@@ -75,8 +75,9 @@ class TargetClusterQueueOrdering:
         if last is not None:  # only this queue and the shares of the cohorts above it may have changed
             queues = self._left[last.above][0]
             heappop(queues)
-            for turn in self._turns([last]):
-                heappush(queues, turn)
+            if self._head(last) is not None:
+                for turn in self._turns([last]):
+                    heappush(queues, turn)
             for cohort, above in pairwise(last.path):
                 self._look_at_cohorts([cohort], self._left[above][1])
         self._last = self._first_below(self._own.root)

@@ -57,6 +57,11 @@ class NoTargets:
 
 _OWN_STATE = NoTargets()
 
+_Given: TypeAlias = list[tuple[int, Amounts]]
+"""Children of a cohort, each with the most that it may lose."""
+
+_NEVER: tuple[int, _Given] = (-1, [])
+
 EVERY_CELL = -1
 """The bit mask of all flavor-resources."""
 
@@ -140,6 +145,9 @@ class FairReasons:
         self._may_keep: list[tuple[int, bool]] = [(-1, False)] * len(cache.at)
         # What each queue, in a generation, gives up to a share, for a mask, under a policy.
         self._known: Memo[tuple[int, int, Share, int, Allowed], Amounts] = Memo()
+        # What the children of each cohort give up to a share, for a mask, and under a policy if the queue is
+        # right below the cohort and keeps its share. It holds for a version of the cohort.
+        self._given: Memo[tuple[int, Share, int, Allowed | None], tuple[int, _Given]] = Memo()
         self._keeps = keeps or keeping(cache.tree)
 
     def are_known(self, queue: ClusterQueueState) -> bool:
@@ -202,10 +210,7 @@ class FairReasons:
         `share` and `within` are the result of `_within_branch` for the same `exact`.
         """
         queue = incoming.queue
-        ranked = self._ranking.of(queue.root)
-        if ranked and ranked[-1][0] < share:
-            return not within or self._lacks(incoming, total(within))
-        given = self._beside(incoming, queue.branch, ranked, share, exact=exact)
+        given = self._beside(incoming, queue.branch, self._ranking.of(queue.root), share, exact=exact)
         freed = [*within, *[usage for _, usage in given]]
         return not freed or self._lacks(incoming, total(freed))
 
@@ -249,27 +254,29 @@ class FairReasons:
 
     def _beside(
         self, incoming: Incoming, side: int, ranked: Sequence[tuple[Share, int]], mine: Share, *, exact: bool
-    ) -> list[tuple[int, Amounts]]:
+    ) -> _Given:
         """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`.
 
         Each sibling comes with the most that it may lose.
         """
-        keeps_share = exact and side == incoming.queue.node
-        given: list[tuple[int, Amounts]] = []
-        for theirs, node in reversed(ranked):
-            if theirs < mine:
-                break
-            if node != side and (keeps_share or theirs > mine or self._may_keep_its_share(node, mine)):
-                usage = self._freeable(incoming, mine, self._cache.at[node]) if keeps_share else None
-                usage = self._used(node) if usage is None else usage
-                if usage:
-                    given.append((node, usage))
-        return given
-
-    def _used(self, node: int) -> Amounts:
-        width = self._cache.tree.width
-        used = self._cache.tree.usage[node * width : (node + 1) * width]
-        return tuple((cell, amount) for cell, amount in enumerate(used) if amount > 0)
+        if not ranked or ranked[-1][0] < mine:
+            return []
+        queue, cohort, allowed = incoming.queue, self._cache.tree.parent[side], None
+        if exact and side == queue.node:
+            allowed = allowed_by(queue.spec.preemption.reclaim_within_cohort, incoming.workload)
+        key = cohort, mine, incoming.mask, allowed
+        version, given = self._given.get(key, _NEVER)
+        if version != self._cache.version[cohort]:
+            given = []
+            for theirs, node in reversed(ranked):
+                if theirs < mine:
+                    break
+                if allowed is not None or theirs > mine or self._may_keep_its_share(node, mine):
+                    usage = self._freeable(node, mine, incoming.mask, allowed)
+                    if usage:
+                        given.append((node, usage))
+            self._given[key] = self._cache.version[cohort], given
+        return [each for each in given if each[0] != side]
 
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
         """Returns True if a node with this share may still have it without one of the workloads below it."""
@@ -292,21 +299,24 @@ class FairReasons:
                 return True
         return False
 
-    def _freeable(self, incoming: Incoming, share: Share, queue: ClusterQueueState | None) -> Amounts | None:
-        """Returns all that a queue right below the same cohort would give up, however much is needed.
+    def _freeable(self, node: int, share: Share, mask: int, allowed: Allowed | None) -> Amounts:
+        """Returns the most that a child of a cohort may lose to a sibling with this share.
 
-        Returns None for cohorts and for queues that order workloads by the usage of LocalQueues, because the
-        result then depends on more than the workloads of the queue.
+        This is all that a queue would give up to a queue under a policy, however much is needed. Without a
+        policy, for cohorts, and for queues that order workloads by the usage of LocalQueues, the result would
+        depend on more than the workloads of the queue. In these cases, it is the whole usage.
         """
-        if queue is None or queue.spec.by_usage:
-            return None
-        allowed = allowed_by(incoming.queue.spec.preemption.reclaim_within_cohort, incoming.workload)
-        if not queue.usable or allowed is None:
+        queue = self._cache.at[node]
+        if allowed is None or queue is None or queue.spec.by_usage:
+            width = self._cache.tree.width
+            used = self._cache.tree.usage[node * width : (node + 1) * width]
+            return tuple((cell, amount) for cell, amount in enumerate(used) if amount > 0)
+        if not queue.usable:
             return ()
-        key = queue.node, queue.generation, share, incoming.mask, allowed
+        key = node, queue.generation, share, mask, allowed
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = total(self._given_up(queue, share, incoming.mask, allowed))
+            found = self._known[key] = total(self._given_up(queue, share, mask, allowed))
         return found
 
     def _given_up(self, queue: ClusterQueueState, share: Share, mask: int, allowed: Allowed) -> list[Amounts]:
