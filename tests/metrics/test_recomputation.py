@@ -297,7 +297,7 @@ def _unready(objects: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "until", [(None, None), pytest.param("70s", None, marks=pytest.mark.nightly), ("70s", "50s")]
+    "until", [(None, None), pytest.param(("70s", None), marks=pytest.mark.nightly), ("70s", "50s")]
 )
 def test_compared_runs_are_measured_as_their_decisions_say(
     until: tuple[str | None, str | None], tmp_path: Path
