@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ import polars as pl
 
 import harness
 import harness_plugins
-from harness.plugins import Plugins, loading
 from harness.runs import identity
 
 sys.dont_write_bytecode = False  # and each worker would rewrite the asserts of all tests
@@ -122,7 +121,6 @@ def our_own_code_stays_as_it_is() -> Iterator[None]:
     within_ours = cache(within)
     codes: dict[Any, identity.Code] = {}
     parsed, plain = PluginManager.parse_hookimpl_opts, set[tuple[str, str]]()
-    load, loaded = loading._loaded, dict[tuple[Any, ...], Plugins]()
 
     def within_once(folder: Path, apart: tuple[str, ...] = ()) -> dict[str, str]:
         return (within_ours if f"{folder}{os.sep}".startswith(ours) else within)(folder, apart)
@@ -144,17 +142,7 @@ def our_own_code_stays_as_it_is() -> Iterator[None]:
             plain.add(of_module)
         return found
 
-    @wraps(load)  # so that it is pickled as what it stands for
-    def loaded_once(how: Mapping[str, Any]) -> Plugins:
-        if how["extra"] or loading.third_parties():
-            return load(how)
-        key = (how["only"], how["block"])
-        if key not in loaded:
-            loaded[key] = load(how)
-        return loaded[key]
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "_loaded", loaded_once)
         patch.setattr(PluginManager, "parse_hookimpl_opts", parsed_once)
         patch.setattr(identity, "_within", within_once)
         patch.setattr(identity, "_whole", whole_once)
