@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
-from harness.base.grouping import grouped
 from harness.base.units import format_amount
 from harness.models.cluster import (
     CORE_RESOURCES,
@@ -105,12 +104,9 @@ def _complete(quotas: Objects[str, ElasticQuota]) -> None:
     The parent `root` means all quotas together, unless a quota has this name.
     """
     for name, quota in quotas.items():
-        if quota.parent == _ROOT and _ROOT not in quotas:
-            quotas[name] = replace(quota, parent="")
-    for name, quota in quotas.items():
-        if not quota.tree:
-            tree = next((above.tree for above in islice(_above(quotas, quota), _DEEPEST) if above.tree), "")
-            quotas[name] = replace(quota, tree=tree)
+        parent = "" if quota.parent == _ROOT and _ROOT not in quotas else quota.parent
+        trees = (each.tree for each in (quota, *islice(_above(quotas, quota), _DEEPEST)) if each.tree)
+        quotas[name] = replace(quota, parent=parent, tree=next(trees, ""))
 
 
 def _above(quotas: Objects[str, ElasticQuota], quota: ElasticQuota) -> Iterator[ElasticQuota]:
@@ -167,7 +163,9 @@ def _warn_of_unlabelled(quotas: Objects[str, ElasticQuota], draft: Draft) -> Non
 
 
 def _check_children(quotas: Objects[str, ElasticQuota], of_spec: str) -> None:
-    below = grouped((quota.parent, quota) for quota in quotas.values())
+    below: dict[str, list[ElasticQuota]] = {}
+    for quota in quotas.values():
+        below.setdefault(quota.parent, []).append(quota)
     for name, quota in quotas.items():
         children = below.get(name, [])
         free = any(has_free_min(quotas.fields(each.name).raw("metadata")) for each in (quota, *children))
