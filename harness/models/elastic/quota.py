@@ -31,7 +31,7 @@ class Quota:
     """
 
     __slots__ = (
-        "_bounds", "_core", "_limited", "_only_named", "firm", "leaving", "line", "max", "min", "name",
+        "_bounds", "_core", "_only_named", "firm", "leaving", "line", "max", "min", "name",
         "runtime", "used",
     )  # fmt: skip
 
@@ -48,9 +48,8 @@ class Quota:
         core = () if self._only_named else CORE_RESOURCES
         self.max = {each: manifest.max_of(each) for each in (*core, *(manifest.max or ()))}
         # Limits are checked a million times, so it saves time to skip unlimited resources here.
-        self._limited = [(each, bound) for each, bound in self.max.items() if bound != UNLIMITED]
-        self._core = [(each, bound) for each, bound in self._limited if each in core]
-        self._bounds: dict[tuple[str, ...], list[tuple[str, int]]] = {}  # by the names of resources
+        self._core = [(each, self.max[each]) for each in core if self.max[each] != UNLIMITED]
+        self._bounds: dict[tuple[int | str, ...], list[tuple[str, int]]] = {}  # see `bounds`
         self.used: dict[str, int] = {}
         self.leaving: dict[str, int] = {}
         self.firm: dict[str, int] = {}
@@ -58,32 +57,24 @@ class Quota:
     def __repr__(self) -> str:
         return f"<Quota {self.name}>"
 
-    def bounds(self, amounts: Amounts) -> list[tuple[str, int]]:
-        """Returns each limited resource that `over_max` checks, with its `max`, in the order of checks."""
-        names = tuple(amounts)
-        found = self._bounds.get(names)
+    def bounds(self, amounts: Amounts, used: Amounts) -> list[tuple[str, int]]:
+        """Returns the resources that can exceed `max`, each with its `max`, in the order of checks.
+
+        They are cpu, memory, ephemeral storage, and the resources in `amounts`. Unlimited resources are left
+        out, and so are those that are neither in `amounts` nor in `used`.
+
+        Args:
+            amounts: the additional usage.
+            used: the usage of all quotas together, in which resources are only added.
+        """
+        key: tuple[int | str, ...] = (len(used), *amounts)
+        found = self._bounds.get(key)
         if found is None:
             most = self.max
-            named = [(each, most[each]) for each in names if each not in CORE_RESOURCES and each in most]
-            found = self._core + [(each, bound) for each, bound in named if bound != UNLIMITED]
-            self._bounds[names] = found
+            core = [(each, bound) for each, bound in self._core if each in used or each in amounts]
+            named = [(each, most[each]) for each in amounts if each not in CORE_RESOURCES and each in most]
+            found = self._bounds[key] = core + [(each, bound) for each, bound in named if bound != UNLIMITED]
         return found
-
-    def over_max(self, amounts: Amounts) -> str | None:
-        """Returns a resource whose usage would exceed `max` if these quantities were added, or None.
-
-        The method checks cpu, memory, ephemeral storage, and the resources in `amounts`.
-        """
-        used = self.used
-        for resource, bound in self._limited:
-            if used.get(resource, 0) + amounts.get(resource, 0) > bound:
-                break
-        else:
-            return None  # usually no limit is exceeded
-        for resource, bound in self.bounds(amounts):
-            if used.get(resource, 0) + amounts.get(resource, 0) > bound:
-                return resource
-        return None
 
     def over_min(self, amounts: Amounts) -> str | None:
         """Returns a resource whose usage would exceed `min` if these quantities were added, or None."""

@@ -140,22 +140,15 @@ class QuotaTree:
 
     # --- changes ------------------------------------------------------------------------------------------
 
-    def charge(self, leaf: Quota, amounts: Amounts) -> None:
-        """Charges the requests of a pod to a quota and its ancestors."""
+    def charge(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
+        """Charges the requests of a pod to a quota and its ancestors (1), or releases them (-1)."""
         line, total = leaf.line, self.used
         for resource, amount in amounts.items():
+            change = sign * amount
             for quota in line:
                 used = quota.used
-                used[resource] = used.get(resource, 0) + amount
-            total[resource] = total.get(resource, 0) + amount
-
-    def refund(self, leaf: Quota, amounts: Amounts) -> None:
-        """Releases quantities that were charged."""
-        line, total = leaf.line, self.used
-        for resource, amount in amounts.items():
-            for quota in line:
-                quota.used[resource] -= amount
-            total[resource] -= amount
+                used[resource] = used.get(resource, 0) + change
+            total[resource] = total.get(resource, 0) + change
 
     def hold(self, leaf: Quota, amounts: Amounts, sign: int = 1) -> None:
         """Increases (1) or reduces (-1) the usage by bound pods that must not be preempted."""
@@ -251,10 +244,11 @@ class QuotaTree:
             asked = amounts
             if shared and quota in shared:
                 asked = sum_of(amounts, shared[quota])
-            resource = quota.over_max(asked)
-            if resource is not None:
-                excess = quota.used.get(resource, 0) + asked.get(resource, 0) - quota.max[resource]
-                return Excess("max", quota.name, resource, excess)
+            used = quota.used
+            for resource, bound in quota.bounds(asked, self.used):
+                excess = used.get(resource, 0) + asked.get(resource, 0) - bound
+                if excess > 0:
+                    return Excess("max", quota.name, resource, excess)
         return None
 
     def refusing(
@@ -297,33 +291,30 @@ class QuotaTree:
         if self.runtimes is not None:
             return list(self._over_runtime(leaf, amounts))
         found: dict[tuple[Quota | None, str], int] = {}
-        for quota, resource, left in self.lefts(leaf, amounts, shared, in_all):
+        for quota, resource, most in self.limits(leaf, amounts, shared, in_all):
+            used = self.used if quota is None else quota.used
             whose = None if quota is self._top else quota
-            if -left > found.get((whose, resource), 0):
-                found[whose, resource] = -left
+            excess = used.get(resource, 0) - most
+            if excess > found.get((whose, resource), 0):
+                found[whose, resource] = excess
         return [(whose, resource, excess) for (whose, resource), excess in found.items()]
 
-    def lefts(
+    def limits(
         self, leaf: Quota, amounts: Amounts, shared: Mapping[Quota, Amounts], in_all: Amounts
-    ) -> Iterator[tuple[Quota | None, str, int]]:
-        """Yields what each limit would still allow, which is negative if the limit would be exceeded.
+    ) -> list[tuple[Quota | None, str, int]]:
+        """Returns all limits in the order of checks, each with its quota, its resource and what it leaves.
 
-        The limits are in the order of checks, each with its quota and its resource. The quota is None for the
-        sum of all `min`. Limits of resources that nobody asks for are left out unless they are exceeded. The
-        tree must have no runtimes. See `excesses` for the arguments.
+        A limit leaves the usage with which the additional usage does not exceed it. The quota is None for the
+        sum of all `min`. Limits of resources that nobody has used or requests are left out. The tree must
+        have no runtimes. See `excesses` for the arguments.
         """
+        found: list[tuple[Quota | None, str, int]] = []
         for quota in leaf.line:
             asked = sum_of(amounts, shared[quota]) if quota in shared else amounts
-            used = quota.used
-            for resource, bound in quota.bounds(asked):
-                left = bound - used.get(resource, 0) - asked.get(resource, 0)
-                if left < 0 or resource in asked:
-                    yield quota, resource, left
-        guaranteed, used = self.guaranteed, self.used
-        for resource in (*used, *[each for each in in_all if each not in used]):
-            left = guaranteed.get(resource, 0) - used.get(resource, 0) - in_all.get(resource, 0)
-            if left < 0 or resource in in_all:
-                yield None, resource, left
+            for resource, bound in quota.bounds(asked, self.used):
+                found.append((quota, resource, bound - asked.get(resource, 0)))
+        guaranteed, names = self.guaranteed, (*self.used, *[each for each in in_all if each not in self.used])
+        return found + [(None, each, guaranteed.get(each, 0) - in_all.get(each, 0)) for each in names]
 
     def never(self, leaf: Quota, amounts: Amounts) -> Excess | None:
         """Returns a limit that these quantities exceed even without other usage, or None if there is none."""

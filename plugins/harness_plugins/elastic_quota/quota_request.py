@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, final
 
@@ -84,8 +83,6 @@ class Taken(NamedTuple):
 
     def with_own(self, own: Amounts) -> Taken:
         """Returns these requests plus those of the pod itself, whose resources come first."""
-        if not self.in_all:
-            return Taken(own, own, self.shared)
         return Taken(sum_of(own, self.in_quota), sum_of(own, self.in_all), self.shared)
 
 
@@ -103,8 +100,7 @@ class Nominated:
     def __init__(self, usage: QuotaUsage, cache: Cache) -> None:
         self._usage = usage
         self._cache = cache
-        self._at = -1
-        self._taken: dict[tuple[Quota, int], Taken] = {}  # while no node changes
+        self._known: dict[tuple[Quota, int], tuple[Sequence[tuple[Quota, Amounts]], Taken]] = {}
 
     def besides(self, mates: Sequence[PodInfo]) -> Others:
         """Returns the nominated pods that count for the pods of an attempt.
@@ -113,37 +109,45 @@ class Nominated:
         """
         if not (self._cache.expecting and any(mate.nominated for mate in mates)):
             return self.beside
-        return partial(self._sum, frozenset(mates))
+        return lambda quota, priority: _sum(quota, self._counted(quota, priority, frozenset(mates)))
 
     def beside(self, quota: Quota, priority: int) -> Taken:
-        """Returns what counts for a pod that is not nominated. See `Others`."""
-        if self._at != self._cache.version:
-            self._at = self._cache.version
-            self._taken.clear()
-        taken = self._taken.get((quota, priority)) if self._cache.expecting else _NOTHING_TAKEN
-        if taken is None:
-            taken = self._taken[quota, priority] = self._sum(frozenset(), quota, priority)
-        return taken
-
-    def _sum(self, apart: Collection[PodInfo], quota: Quota, at_least: int) -> Taken:
-        if not self._usage.tree.counts_nominated:
+        """Returns what counts for a pod without a nomination, as one object while the same requests count."""
+        counted = self._counted(quota, priority) if self._cache.expecting else ()
+        if not counted:
             return _NOTHING_TAKEN
-        pods = [pod for node in self._cache.expecting for pod in node.nominated if pod not in apart]
-        in_quota: dict[str, int] = {}
-        in_all: dict[str, int] = {}
-        shared: dict[Quota, dict[str, int]] = {}
-        for pod in pods:
-            theirs, amounts, _ = self._usage.of(pod)
-            if theirs is quota:
-                if pod.priority >= at_least:
-                    add_to(in_quota, amounts)
-                    add_to(in_all, amounts)
-            elif theirs is not None and theirs.borrows() is None:
-                add_to(in_all, amounts)
-                for above in quota.line[1:]:
-                    if above in theirs.line:
-                        add_to(shared.setdefault(above, {}), amounts)
-        return Taken(in_quota, in_all, shared)
+        known = self._known.get((quota, priority))
+        if known is None or known[0] != counted:
+            known = self._known[quota, priority] = counted, _sum(quota, counted)
+        return known[1]
+
+    def _counted(
+        self, quota: Quota, at_least: int, apart: Collection[PodInfo] = ()
+    ) -> Sequence[tuple[Quota, Amounts]]:
+        found: list[tuple[Quota, Amounts]] = []
+        for node in self._cache.expecting if self._usage.tree.counts_nominated else ():
+            for pod in node.nominated:
+                theirs, amounts, _ = self._usage.of(pod)
+                if theirs is None or pod in apart:
+                    continue
+                if pod.priority >= at_least if theirs is quota else theirs.borrows() is None:
+                    found.append((theirs, amounts))
+        return found
+
+
+def _sum(quota: Quota, counted: Sequence[tuple[Quota, Amounts]]) -> Taken:
+    in_quota: dict[str, int] = {}
+    in_all: dict[str, int] = {}
+    shared: dict[Quota, dict[str, int]] = {}
+    for theirs, amounts in counted:
+        add_to(in_all, amounts)
+        if theirs is quota:
+            add_to(in_quota, amounts)
+            continue
+        for above in quota.line[1:]:
+            if above in theirs.line:
+                add_to(shared.setdefault(above, {}), amounts)
+    return Taken(in_quota, in_all, shared)
 
 
 def quota_request(pod: PodInfo, usage: QuotaUsage, others: Others) -> QuotaRequest:

@@ -88,10 +88,7 @@ class QuotaUsage:
         """Charges the requests of a pod to its quota (1), or refunds them (-1)."""
         quota, amounts, firm = self.of(pod)
         if quota is not None:
-            if sign > 0:
-                self.tree.charge(quota, amounts)
-            else:
-                self.tree.refund(quota, amounts)
+            self.tree.charge(quota, amounts, sign)
             if firm:
                 self.tree.hold(quota, amounts, sign)
             if pod.terminating:

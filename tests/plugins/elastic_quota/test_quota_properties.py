@@ -176,5 +176,5 @@ def test_usage_adds_up_and_a_refund_undoes_a_charge(charges: list[tuple[str, int
     assert used["p"] == used["p0"] + used["p1"]
     assert used["root"] == used["p"] + used["q"] == sum(amount for _, amount in charges)
     for name, amount in charges:
-        made.refund(made.leaves[name], {"cpu": amount})
+        made.charge(made.leaves[name], {"cpu": amount}, -1)
     assert not any(amount for quota in made.quotas.values() for amount in quota.used.values())

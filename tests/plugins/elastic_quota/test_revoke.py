@@ -60,11 +60,11 @@ def test_the_time_begins_anew_where_a_quota_was_within_its_runtime_at_a_whole_se
     assert due(0) is None
     quotas.ask(a, {"cpu": 5_000})
     assert due(10) == 40
-    quotas.refund(b, {"cpu": 10_000})
+    quotas.charge(b, {"cpu": 10_000}, -1)
     assert due(25.2) is None
     quotas.charge(b, {"cpu": 10_000})
     assert due(25.8) == 40
-    quotas.refund(b, {"cpu": 10_000})
+    quotas.charge(b, {"cpu": 10_000}, -1)
     assert due(30) is None
     quotas.charge(b, {"cpu": 10_000})
     assert due(32) == 62

@@ -57,7 +57,7 @@ def test_a_shortfall_is_covered_when_the_tree_lets_the_pod_in(seed: int) -> None
             leaf_of, each = rng.choice([pod for pod in pods if not any(pod is other for other in gone)])
             gone.append((leaf_of, each))
             pods = [pod for pod in pods if pod != (leaf_of, each)]
-            found.refund(leaf_of, each)
+            found.charge(leaf_of, each, -1)
             short.change(leaf_of, each, -1)
 
 
@@ -79,4 +79,4 @@ def test_what_is_lent_is_what_the_tree_says_without_the_pods_that_are_taken(seed
             assert lent.may_lose(other) == may_lose(other, claimant)
         if leaf_of is not claimant and lent.may_lose(leaf_of):
             lent.take(leaf_of, each)
-            found.refund(leaf_of, each)
+            found.charge(leaf_of, each, -1)

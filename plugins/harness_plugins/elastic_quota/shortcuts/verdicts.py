@@ -12,15 +12,14 @@ may preempt, no node must have enough for one of its pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from operator import gt
-from typing import TypeAlias, final
+from typing import final
 
 from harness.base.memo import Memo
 from harness.models.cluster import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
-from harness.models.elastic.tree import Bound, Excess
+from harness.models.elastic.tree import Excess, QuotaTree
 from harness.models.kube.cache import Cache
 from harness.models.kube.gangs import Gang
 from harness.models.kube.most_room import MostRoom, amounts_of
@@ -33,9 +32,6 @@ from harness.models.kube.refusal import DISABLED
 from harness_plugins.elastic_quota.failure import PLUGIN, QuotaRefusal, in_words
 from harness_plugins.elastic_quota.quota_request import Nominated, QuotaRequest, Taken
 from harness_plugins.elastic_quota.rules import Rules
-
-Limit: TypeAlias = tuple[int, int, frozenset[str]]
-"""What a limit allows, the index of the resource, and the plugins that the limit stands for."""
 
 _SEVERAL = 8
 _ABSENT = -1  # the index of a resource that the pods do not request
@@ -69,12 +65,17 @@ class QuotaVerdicts:
         self._free = [MostRoom(cache, nodes, None, pod.priority) for _ in range(2)]
         self._freed = [MostRoom(cache, nodes, pod.priority, victims=self._victims) for _ in range(2)]
         self.by_nodes = nodes.ruled_out_by | {NODE_RESOURCES_FIT}
-        self._by_limit: dict[Bound, frozenset[str]] = {}
+        # All limits, as long as the same pods are nominated and no further resource is used. Each has its
+        # usage, its resource, what it leaves (see `QuotaTree.limits`), the index of the resource, and the
+        # plugins that it stands for.
+        self._taken = Taken({}, {}, {})
+        self._used = 0
+        self._limits: list[tuple[Quota | QuotaTree, str, int, int, frozenset[str]]] = []
+        self._unlimited = {_ABSENT: 0, **dict.fromkeys(self._names.values(), UNLIMITED)}
         # What all verdicts at one version have in common, see `_look`.
         self._at = -1
-        self._asked: Amounts = self._nothing  # by nominated pods in this quota
-        self._limits: list[Limit] = []
-        self._other_limits: Iterator[Limit] = iter(())  # those that no pod has been compared with yet
+        # What each limit allows, with the index of the resource and the plugins that the limit stands for.
+        self._left: list[tuple[int, int, frozenset[str]]] = []
         self._searches = self._by_others = False
         self._searches_since = -1  # the version at which they last began to search
         self._largest: Sequence[int] = ()
@@ -121,7 +122,7 @@ class QuotaVerdicts:
             # With `names_nodes`, the recorded reasons name the pod that searched.
             if self._rules.names_nodes or self._may_fit(least, seen):
                 return None
-        for left, resource, rejecting in chain(self._limits, self._other_limits):
+        for left, resource, rejecting in self._left:
             if least[resource] > left:
                 return rejecting
             if most[resource] > left:
@@ -137,8 +138,8 @@ class QuotaVerdicts:
         the result is True for a gang.
         """
         if self._claims is None:
-            rules, quota = self._rules, self._quota
-            self._claims = rules.reclaims(QuotaRequest(self._pod, quota, self._nothing, self._asked))
+            rules, quota, asked = self._rules, self._quota, self._taken.with_own(self._nothing).in_quota
+            self._claims = rules.reclaims(QuotaRequest(self._pod, quota, self._nothing, asked))
             self._in_vain = self._claims and rules.claim(quota, reclaims=True).is_in_vain()
         return self._claims and not (self._in_vain and each is None)
 
@@ -173,36 +174,26 @@ class QuotaVerdicts:
         self._searches = self._preempts and usage.has_lower(quota, priority)
         if self._searches and not searched:
             self._searches_since = cache.version
-        taken = self._nominated.beside(quota, priority).with_own(self._nothing)
-        self._asked = taken.in_quota
-        self._limits = []
-        self._other_limits = self._limits_beside(quota, taken)
+        taken = self._nominated.beside(quota, priority)
+        if taken is not self._taken or len(usage.tree.used) != self._used:
+            self._taken, self._used, self._limits = taken, len(usage.tree.used), []
+            in_quota, in_all, shared = taken.with_own(self._nothing)
+            for over, name, most in usage.tree.limits(quota, in_quota, shared, in_all):
+                excess = Excess("min", "", name, 0) if over is None else Excess("max", over.name, name, 0)
+                rejecting = frozenset((PLUGIN, NODE_RESOURCES_FIT, in_words(excess)))
+                # Every pod exceeds what is below 0, even if it does not request the resource.
+                place = self._names.get(name, _ABSENT)
+                self._limits.append((over or usage.tree, name, most, place, rejecting))
+        lowest = self._unlimited.copy()
+        self._left = []
+        for whose, name, most, place, rejecting in self._limits:
+            left = most - whose.used.get(name, 0)
+            if left < lowest[place]:  # otherwise an earlier limit is exceeded first
+                lowest[place] = left
+                self._left.append((left, place, rejecting))
         self._claims = None if self._preempts else False
         for name, resource in self._names.items() if not self._rules.by_usage else ():
-            self._claimable[resource] = quota.unused_min(name) - taken.in_quota[name]
-
-    def _limits_beside(self, quota: Quota, taken: Taken) -> Iterator[Limit]:
-        """Yields the limits in the order of checks, and keeps them."""
-        lowest = {_ABSENT: 0}
-        names = self._names
-        lefts = self._usage.tree.lefts(quota, taken.in_quota, taken.shared, taken.in_all)
-        for whose, name, left in lefts:
-            place = names.get(name, _ABSENT)
-            if left < lowest.get(place, UNLIMITED):  # otherwise an earlier limit is exceeded first
-                lowest[place] = left
-                bound = ("min", "", name) if whose is None else ("max", whose.name, name)
-                # Every pod exceeds what is below 0.
-                limit = left, max(place, 0), self._of_limit(bound)
-                self._limits.append(limit)
-                yield limit
-
-    def _of_limit(self, bound: Bound) -> frozenset[str]:
-        """Returns the plugins that a limit stands for."""
-        found = self._by_limit.get(bound)
-        if found is None:
-            found = frozenset((PLUGIN, NODE_RESOURCES_FIT, in_words(Excess(*bound, 0))))
-            self._by_limit[bound] = found
-        return found
+            self._claimable[resource] = quota.unused_min(name) - taken.in_quota.get(name, 0)
 
 
 @final
@@ -217,9 +208,6 @@ class Foreseen:
         each: the request of each pod.
         rule: for a gang, the rule and the limit that refused it, which are among its reasons.
         seen: a version at which nodes had too few places for the pods.
-
-    Attributes:
-        searches: whether the pods searched for victims when they failed. See `QuotaVerdicts.searches`.
     """
 
     keeps_figures = True
@@ -240,14 +228,14 @@ class Foreseen:
         self._pods = len(pods)
         self._each = each
         self._rule = rule
-        self.searches = verdicts.searches
-        self._seen = -1 if self.searches else seen
+        self._searches = verdicts.searches  # when the pods failed
+        self._seen = -1 if self._searches else seen
 
     def still(self, gang: Gang | None, rejected_by: frozenset[str]) -> bool:
         """Returns True if these plugins would reject an equal pod or gang now."""
         verdicts, amounts = self._verdicts, self.amounts
         searches = verdicts.searches
-        if gang is not None and (searches != self.searches or not gang.waits or gang.missing != self._pods):
+        if gang is not None and (searches != self._searches or not gang.waits or gang.missing != self._pods):
             return False  # another rule applies, or the pods are not all pending pods of the gang
         by_nodes = searches or rejected_by == verdicts.by_nodes | self._rule
         seen = self._seen if by_nodes else verdicts.version  # otherwise nodes don't matter
@@ -319,7 +307,7 @@ class KeptRefusals:
             frozenset(() if gang is None else refusal.said),
             -1 if refusal.failure.diagnosis is None else cache.version,
         )
-        if refusal.place and foreseen.searches:
+        if refusal.place and verdicts.searches:
             return None  # a node offers enough for the first pod
         return foreseen if foreseen.still(gang, rejecting) else None
 
