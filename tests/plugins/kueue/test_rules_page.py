@@ -22,8 +22,9 @@ ROWS = [line for line in TABLES.splitlines() if line.startswith("| ") and not li
 APART = {"rules.topology.search"}
 """Steps of rules that are named."""
 
-READ_ELSEWHERE = {"kueue": {"newer_than"}, "elastic_quota": {"rejected_by"}}
-"""Fields of tuples that rules read by their place, and what the queue in `harness.models.kube` reads."""
+READ_ELSEWHERE = {"kueue": {"newer_than"}, "elastic_quota": {"rejected_by", "version"}}
+"""Fields of tuples that rules read by their place, what the queue in `harness.models.kube` reads, and the
+version that the state counts for all shortcuts."""
 
 
 @pytest.mark.parametrize("name", NAMED)
