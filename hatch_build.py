@@ -37,6 +37,7 @@ ParallelCompile(default=0).install()
 compiled = mypycify({arguments!r}, group_name="harness._native", multi_file=True, debug_level="0")
 for each in compiled:  # mypyc 2.4.1 puts the headers of a group with a dot in its name there
     each.include_dirs.append("build/harness")
+    each.extra_compile_args.append("-fvisibility=hidden")  # calls within the group need no symbol table
 setup(name="compiled", packages=[], ext_modules=compiled)
 """
 
@@ -67,8 +68,9 @@ class CompiledModules(BuildHookInterface[Any]):
             ignored = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
             shutil.copytree(root / package, scratch / package, ignore=ignored)
         modules = compiled_modules(scratch, self.config)
-        # Other modules may need libraries that only some installations have.
-        arguments = ["--config-file", str(root / "pyproject.toml"), "--follow-imports=silent", *modules]
+        # Modules may need libraries that only some installations have, and that the build doesn't have.
+        options = ["--follow-imports=silent", "--ignore-missing-imports"]
+        arguments = ["--config-file", str(root / "pyproject.toml"), *options, *modules]
         (scratch / "setup.py").write_text(_SETUP.format(arguments=arguments), encoding="utf-8")
         self.app.display_waiting(f"compiling {len(modules)} modules, which takes a few minutes")
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", "lib"]

@@ -358,7 +358,7 @@ class Referee:
                 f"the share of {queue} must be a finite number, and its weighted share an integer, not "
                 f"{share!r} and {weighted!r}",
             )
-        self._recorder.share(self._lifecycle.now, queue, share, weighted)
+        self._recorder.share(self._lifecycle.now, queue, float(share), index(weighted))
 
     def _record_pod(
         self,

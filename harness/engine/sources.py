@@ -142,7 +142,7 @@ class ChangesAhead:
     def expect(self, changes: Sequence[Instant]) -> None:
         """Replace the future changes."""
         self._left = list(reversed(changes))
-        self.due = self._left[-1].at if self._left else FAR
+        self.due: int = self._left[-1].at if self._left else FAR
 
     def deliver(self, now: int) -> None:
         """Deliver all changes that are due now. The consequences of each change precede the next change."""

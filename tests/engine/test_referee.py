@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from policies import Greedy
 
@@ -221,6 +223,15 @@ def test_any_text_and_all_that_json_can_write_is_recorded() -> None:
     happened = replayed(told(lambda jobs: [Refuse(jobs["small"], reason, detail)]), script(), POOL)
     (row,) = happened.of("refuse")
     assert (row.reason, row.detail) == ("zu groß", detail)
+
+
+def test_shares_are_numbers_of_any_type(write_trace: Callable[..., Path], tmp_path: Path) -> None:
+    """The recorder of the compiled build takes only floats and ints."""
+    share = QueueShare("default", Fraction(1, 2), np.int64(7))  # type: ignore[arg-type]
+    trace = write_trace({"job_id": "a", "queue": "default", "request.cpu": 1})
+    run = harness.replay(trace, plugin=told(lambda jobs: [share]), cluster=POOL, output=tmp_path / "runs")
+    row = run.timeline.drop_nulls("dominant_share").row(0, named=True)
+    assert (row["dominant_share"], row["weighted_share"]) == (0.5, 7)
 
 
 @pytest.mark.parametrize("endless", ["wakes", "preempts"])
