@@ -160,7 +160,7 @@ def _pairs(material: Material) -> Iterator[Block]:
     yield Table(
         caption="Preemptions by pair of queues"
         + (f": the {len(ranked)} most frequent of {len(counts):,}" if len(ranked) < len(counts) else ""),
-        head=["job of → freed capacity for a job of", *material.names],
+        head=["preempted queue → preempting queue", *material.names],
         rows=[
             [" → ".join(names[queue] for queue in pair), *(f"{count:,}" for count in counts[pair])]
             for pair in ranked
