@@ -95,10 +95,11 @@ class HttpReader:
 
     def close(self) -> None:
         """Close all connections, even if another thread is waiting for them."""
-        self._break_off()
+        self.break_off()
         self._client.close()
 
-    def _break_off(self) -> None:
+    def break_off(self) -> None:
+        """End all answers that other threads are waiting for. New connections can still be opened."""
         for each in list(self._sockets):
             with suppress(OSError):
                 each.shutdown(SHUT_RDWR)
@@ -173,7 +174,7 @@ class HttpReader:
 
     def _too_late(self, late: Event) -> None:
         late.set()
-        self._break_off()
+        self.break_off()
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         """Stores the socket of a connection, so that another thread can close it while this thread waits."""

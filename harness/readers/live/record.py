@@ -193,9 +193,10 @@ def record(
         recorder.write()
     finally:
         stop.set()
-        server.http.close()
+        server.http.break_off()
         for thread in threads:
             thread.join(_PATIENCE)
+        server.http.close()  # If it came first, a connection that a thread was opening would stay open.
 
 
 def _follow(
