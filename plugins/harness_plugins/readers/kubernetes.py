@@ -21,7 +21,7 @@ from harness.readers.counts import agreeing, counted
 from harness.readers.recordings import GAP, STANDING, is_recording, read_rows
 from harness.readers.source import stop_at_many, text_of, trace_error
 from harness_plugins.readers.kubernetes_objects import QUEUE_LABEL, READERS, SPANS, Recorded, final_phase
-from harness_plugins.readers.kubernetes_table import frame_of
+from harness_plugins.readers.kubernetes_table import frame_of, has_large_slice
 from harness_plugins.readers.kubernetes_versions import Life, Version, joined, lives_of
 from harness_plugins.readers.pod_runs import BEST_FIRST, Listed, PodRuns
 
@@ -253,8 +253,11 @@ def _notes(
         )
     else:
         missing = "the list lacks objects that the cluster had already deleted; their number is unknown"
+    large = sum(any(map(has_large_slice, job.pod_sets)) for job in jobs)
+    sliced = "slices of more pods than there are; these slices are left out"
     return (
         missing,
+        *([f"{agreeing(large, 'job', 'request')} {sliced}"] if large else []),
         (
             f"a job runs from the last start of its pods to its end, {before} "
             f"({counted(evicted, 'job')} had been evicted)"

@@ -109,10 +109,16 @@ def _texts(name: str, pods: Iterable[PodSet]) -> pl.Series:
     return pl.Series(name, [getattr(pod_set, name) for pod_set in pods], dtype=pl.String)
 
 
+def has_large_slice(pod_set: PodSet) -> bool:
+    """Returns True if a requested slice has more pods than the pod set."""
+    slices = () if pod_set.topology is None else pod_set.topology.slices
+    return any(each.size > pod_set.count for each in slices)
+
+
 def _topologies(pods: Iterable[PodSet]) -> list[pl.Series]:
     """Returns the columns of topology requests. Of several layers of slices, they have only the first.
 
-    A slice of more pods than there are is left out. Kueue admits such a Workload, but no trace can have it.
+    Slices that are too large are left out. Kueue admits such a Workload, but no trace can have it.
     """
     rows = []
     for pod_set in pods:

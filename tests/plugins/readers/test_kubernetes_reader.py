@@ -132,8 +132,10 @@ def test_topology_requests_are_kept(read: Callable[..., Trace]) -> None:
     assert [one.get(f"topology_{name}") for name in names] == [None, None, None, None, True]
     assert [two.get(f"topology_{name}") for name in names] == ["rack", host, 2, "g", None]
     asked["spec"]["podSets"][1]["topologyRequest"]["podSetSliceSize"] = 99
-    (_, two) = read(asked).frame.to_dicts()
+    trace = read(asked)
+    (_, two) = trace.frame.to_dicts()
     assert [two.get(f"topology_{name}") for name in names] == ["rack", None, None, "g", None]
+    assert "1 job requests slices of more pods than there are; these slices are left out" in trace.notes
     plain = job()
     plain["spec"]["template"]["metadata"]["annotations"] = {f"{prefix}preferred-topology": "rack"}
     frame = read(plain).frame
