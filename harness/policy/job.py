@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import FrozenInstanceError, dataclass, fields, make_dataclass
+from dataclasses import FrozenInstanceError, dataclass, fields
+from itertools import repeat
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
 from harness.base.pod_set import PodSet
@@ -115,19 +117,18 @@ def _never_changed(job: Any, name: str, *_: object) -> NoReturn:
 
 Job.__setattr__ = Job.__delattr__ = _never_changed  # type: ignore[method-assign]  # Python's own names no job
 
-_Open: Any = make_dataclass("_Open", [each.name for each in fields(Job)], eq=False, slots=True)
-"""A job that can still be changed; it has the slots of `Job`, so that it can become a `Job`."""
+_SETTERS: Final = [Job.__dict__[each.name].__set__ for each in fields(Job)]
+"""The slots' own setters, which can still fill the fields of a new job."""
 
 
-def made(*columns: Iterable[Any]) -> list[Job]:
-    """Create jobs from columns, with one column for each field.
+def made(indices: range, *columns: Iterable[Any]) -> list[Job]:
+    """Create jobs from their indices and columns, with one column for each other field.
 
-    The shortest column determines the number of jobs. This takes a quarter of the time of separate calls of
-    `Job`.
+    This takes a third of the time of separate calls of `Job`.
     """
-    jobs = list(map(_Open, *columns))
-    for job in jobs:
-        job.__class__ = Job
+    jobs = list(map(Job.__new__, repeat(Job, len(indices))))
+    for put, column in zip(_SETTERS, (indices, *columns), strict=True):
+        deque(map(put, jobs, column), maxlen=0)
     return jobs
 
 
