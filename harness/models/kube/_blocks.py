@@ -51,7 +51,7 @@ class Block(Queued):
     Attributes:
         priority: the priority of all its pods.
         groups: the pods, grouped by equality.
-        timestamp, backoff: as for a single pod; see `queue.py`.
+        stamp, since, backoff: as for a single pod; see `queue.py`.
         taken: the pod that is being tried.
         tried: how many pods were really attempted in this pass and failed.
     """
@@ -63,7 +63,7 @@ class Block(Queued):
 
     def __init__(self, priority: int, groups: dict[Peers, EqualPods]) -> None:
         self.priority = priority
-        self.timestamp = 0
+        self.stamp = self.since = 0
         self.backoff = 0
         self.taken: PodInfo | None = None
         self.tried = 0
@@ -136,11 +136,11 @@ class Block(Queued):
         self.settle()
         return [(group.pods[0].template, group.rejected_by) for group in self.groups.values() if group.pods]
 
-    def pods(self, timestamp: int, backoff: int) -> list[PodInfo]:
-        """Returns the pods in queue order, and sets their timestamps and backoffs, which blocks don't keep.
+    def pods(self, stamp: int, backoff: int) -> list[PodInfo]:
+        """Returns the pods in queue order, and sets the attributes of single pods, which blocks don't keep.
 
         Args:
-            timestamp: the timestamp of the first pod.
+            stamp: the stamp of the first pod.
             backoff: the backoff of all pods.
         """
         self.settle()
@@ -151,7 +151,8 @@ class Block(Queued):
                 several.append(pod)
         several.sort(key=_place)
         for number, pod in enumerate(several):
-            pod.timestamp = timestamp + number
+            pod.stamp = stamp + number
+            pod.since = self.since
             pod.backoff = backoff
         return several
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 class Queued:
     """An entry of the queue, which is a pod or a block. The attributes are as described in `PodInfo`."""
 
-    __slots__ = ("backoff", "timestamp")
+    __slots__ = ("backoff", "since", "stamp")
 
-    timestamp: int
+    stamp: int
+    since: int
     backoff: int

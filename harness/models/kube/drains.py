@@ -23,7 +23,7 @@ EVICTED_BY_API = "EvictionByEvictionAPI"
 RETRY = 5 * SECOND
 """The time after which `kubectl drain` repeats an eviction that a budget refused."""
 
-_FAR: Final = 2**63 - 1
+_FAR: Final = 2**62 - 1
 
 
 def is_left(job: Job, pod: int) -> bool:

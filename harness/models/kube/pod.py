@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Requests = tuple[tuple[int, int], ...]
 """Pairs of a resource index and a quantity above 0."""
 
-NOT_STARTED: Final = 1 << 120
+NOT_STARTED: Final = 2**62 - 1
 """The unknown start of a pod, which counts as now and therefore as later than all other starts."""
 
 
@@ -271,7 +271,7 @@ class PodInfo(Queued):
         gang: the gang with which the pod is placed, or None if it is placed alone.
         devices: the devices that the pod has on its node, or that it will have if they are known before the
             pod is bound.
-        timestamp, failures, errors, backoff, rejected_by: the queue uses these attributes. See `queue.py`.
+        stamp, since, failures, errors, backoff, rejected_by: the queue uses these attributes. See `queue.py`.
         place: the place in its block. See `_blocks.py`.
         told: the rejections of the pod that were recorded since the last preemption for it. See `Told`.
     """
@@ -310,7 +310,7 @@ class PodInfo(Queued):
         self.keeps = priority
         self.terminating = False
         self.preempted = False
-        self.timestamp = 0
+        self.stamp = self.since = 0
         self.failures = 0
         self.errors = 0
         self.backoff = 0

@@ -1,7 +1,7 @@
 """Models the scheduling queue, with pods to try now, pods that back off, and pods that wait for an event.
 
-Events at the same time are ordered by stamps. A stamp is a time followed by a counter. Pods that have failed
-often are kept in blocks, which the queue handles like single pods (see `_blocks.py`).
+Events are ordered by stamps, which are consecutive numbers. Pods that have failed often are kept in blocks,
+which the queue handles like single pods (see `_blocks.py`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from harness.models.kube.hints import Hints
 from harness.models.kube.placement.status import NODE_RESOURCES_FIT
 from harness.models.kube.pod import Peers, PodInfo, Template
 
-_COUNTER_BITS: Final = 40
 _LONGEST_BACKOFF: Final = 10
 _BACKOFFS: Final = (0, 1, 2, 4, 8)
 """The backoff in seconds for each number of failures or errors. Higher numbers have the longest backoff."""
 
-NEVER: Final = 2**63 - 1
+NEVER: Final = 2**62 - 1  # the compiled build compares larger numbers more slowly
 
 _FLUSH_EVERY: Final = 30 * SECOND
 _LONGEST_IN_POOL: Final = 5 * MINUTE
@@ -51,7 +50,7 @@ class SchedulingQueue:
         self.failed_alike: list[PodInfo] = []
         self._hints = hints
         self._began = 0  # the time from which the timers count
-        self._last_stamp = self.now << _COUNTER_BITS
+        self._last_stamp = 0
         # Active pods are sorted by priority and age, and pods in backoff by its end, then priority and age.
         # The next entry of each list is last.
         self._active: list[tuple[int, int, Waiting]] = []
@@ -78,7 +77,6 @@ class SchedulingQueue:
                 self._settle()
             if self.now < 0:
                 self._began = now // SECOND * SECOND
-            self._last_stamp += (now - self.now) << _COUNTER_BITS
             self.now = now
             if now >= self.error_due:
                 self._end_error_backoffs()
@@ -101,21 +99,21 @@ class SchedulingQueue:
 
     def _place_of(self, waiting: Waiting) -> tuple[object, ...]:
         """Returns everything that determines when and how an entry is tried again."""
-        stamp, backoff = waiting.timestamp - self._last_stamp, waiting.backoff - self.now // SECOND
+        backoff = waiting.backoff - self.now // SECOND
+        waited = self._last_stamp - waiting.stamp, self.now - waiting.since
         if isinstance(waiting, Block):
             waiting.settle()
             groups = [(peers, len(group.pods), group.rejected_by) for peers, group in waiting.groups.items()]
-            return waiting, stamp, backoff, *groups
+            return waiting, *waited, backoff, *groups
         failures = min(waiting.failures, len(_BACKOFFS))  # more failures have no effect
-        return waiting, stamp, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
+        return waiting, *waited, backoff, failures, waiting.rejected_by, waiting.nominated, waiting.told
 
     def skip(self, span: int, attempts: int) -> None:
         """Advances the time by `span`, in which `attempts` attempts failed. The waiting pods don't change."""
         self.now += span
-        self._last_stamp += span << _COUNTER_BITS
         self.attempts += attempts
         for waiting in (*self._short, *self._others):
-            waiting.timestamp += span << _COUNTER_BITS
+            waiting.since += span
             waiting.backoff += span // SECOND
 
     def stamp(self) -> int:
@@ -127,7 +125,7 @@ class SchedulingQueue:
 
     def add(self, pod: PodInfo) -> None:
         """Adds a new pod."""
-        self._last_stamp = stamp = pod.timestamp = self._last_stamp + 1
+        self._last_stamp = stamp = pod.stamp = self._last_stamp + 1
         insort(self._active, (pod.priority, -stamp, pod))
 
     def pop(self, version: int) -> PodInfo | None:
@@ -229,7 +227,8 @@ class SchedulingQueue:
 
     def _stamp(self, waiting: Queued, backoff: int, pods: int = 1) -> None:
         """Stamps an entry that failed now and backs off for some seconds. A block uses one stamp per pod."""
-        waiting.timestamp = self._last_stamp + 1
+        waiting.stamp = self._last_stamp + 1
+        waiting.since = self.now
         self._last_stamp += pods
         waiting.backoff = self.now // SECOND + backoff
 
@@ -270,7 +269,7 @@ class SchedulingQueue:
     def activate(self, pod: PodInfo) -> None:
         """Makes a pending pod ready to be tried when it is next in order, without backoff."""
         self.discard(pod)
-        insort(self._active, (pod.priority, -pod.timestamp, pod))
+        insort(self._active, (pod.priority, -pod.stamp, pod))
 
     # --- attempts without nodes ---------------------------------------------------------------------------
 
@@ -289,7 +288,7 @@ class SchedulingQueue:
                 self.attempts += 1
                 return waiting
             for pod in waiting.pods(-stamp, 0):  # the others are tried at the same time
-                insort(self._active, (pod.priority, -pod.timestamp, pod))
+                insort(self._active, (pod.priority, -pod.stamp, pod))
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
@@ -308,7 +307,7 @@ class SchedulingQueue:
         second = self.now // SECOND
         for pod in [each for each in self._erring if each.backoff < second]:
             del self._erring[pod]
-            insort(self._active, (pod.priority, -pod.timestamp, pod))
+            insort(self._active, (pod.priority, -pod.stamp, pod))
         self._set_error_due()
 
     # --- events -------------------------------------------------------------------------------------------
@@ -334,15 +333,15 @@ class SchedulingQueue:
     def part(self) -> None:
         """Replaces each block by its single pods, because different pods are about to become equal."""
         self._settle()
-        alone = (pod for each in self._short for pod in _pods(each, each.timestamp, each.backoff))
+        alone = (pod for each in self._short for pod in _pods(each, each.stamp, each.backoff))
         self._short = dict.fromkeys(alone)
         self._active = [
-            (priority, -pod.timestamp, pod)
+            (priority, -pod.stamp, pod)
             for priority, stamp, each in self._active
             for pod in _pods(each, -stamp, each.backoff)[::-1]
         ]
         self._backoff = [
-            (second, priority, -pod.timestamp, pod)
+            (second, priority, -pod.stamp, pod)
             for second, priority, stamp, each in self._backoff
             for pod in _pods(each, -stamp, each.backoff)[::-1]
         ]
@@ -405,25 +404,25 @@ class SchedulingQueue:
         """
         short, others = self._short, self._others
         if short:
-            oldest = next(iter(short)).timestamp
+            oldest = next(iter(short)).since
             if others:
-                oldest = min(oldest, next(iter(others)).timestamp)
+                oldest = min(oldest, next(iter(others)).since)
         elif others:
-            oldest = next(iter(others)).timestamp
+            oldest = next(iter(others)).since
         else:
             return None
-        late = (oldest >> _COUNTER_BITS) + _LONGEST_IN_POOL
+        late = oldest + _LONGEST_IN_POOL
         return late + _FLUSH_EVERY - (late - self._began) % _FLUSH_EVERY
 
     def _flush(self, now: int) -> None:
-        late = (now - _LONGEST_IN_POOL) << _COUNTER_BITS
+        late = now - _LONGEST_IN_POOL
         moved: list[Waiting] = []
         for waiting in self._short:
-            if waiting.timestamp >= late:
+            if waiting.since >= late:
                 break
             moved.append(waiting)
         for pod in self._others:
-            if pod.timestamp >= late:
+            if pod.since >= late:
                 break
             moved.append(pod)
         if len(moved) == 1 and not (self._others or self._active or self._backoff):
@@ -442,9 +441,9 @@ class SchedulingQueue:
         ready, not_ready = len(active), len(backoff)
         for each in moved:
             if each.backoff < second:
-                active.append((each.priority, -each.timestamp, each))
+                active.append((each.priority, -each.stamp, each))
             else:
-                backoff.append((-each.backoff, each.priority, -each.timestamp, each))
+                backoff.append((-each.backoff, each.priority, -each.stamp, each))
         if 1 < len(active) > ready:
             active.sort()
             self._join(active)
@@ -471,24 +470,24 @@ class SchedulingQueue:
         pending[:] = kept
 
     def _loose(self) -> list[int]:
-        """Returns the timestamps of pods that may get another priority, and then come between other pods."""
+        """Returns the stamps of pods that may get another priority, and then come between other pods."""
         lying = (*self._short, *self._others, *self._erring)
         every = chain(lying, (each[-1] for each in self._active), (each[-1] for each in self._backoff))
-        return [each.timestamp for each in every if isinstance(each, PodInfo) and each.peers.loose]
+        return [each.stamp for each in every if isinstance(each, PodInfo) and each.peers.loose]
 
     def _between(self, start: int, end: int) -> bool:
-        return any(start < each.timestamp < end for pool in (self._others, self._short) for each in pool)
+        return any(start < each.stamp < end for pool in (self._others, self._short) for each in pool)
 
 
 def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool]) -> Sequence[Waiting]:
     """Returns the entry, or the individual pods of a block if the event helps only some of them."""
     if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
         return (waiting,)
-    return _pods(waiting, waiting.timestamp, waiting.backoff)
+    return _pods(waiting, waiting.stamp, waiting.backoff)
 
 
-def _pods(waiting: Waiting, timestamp: int, backoff: int) -> list[PodInfo]:
-    return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(timestamp, backoff)
+def _pods(waiting: Waiting, stamp: int, backoff: int) -> list[PodInfo]:
+    return [waiting] if isinstance(waiting, PodInfo) else waiting.pods(stamp, backoff)
 
 
 def _fails_again(pod: PodInfo, peers: Peers, version: int) -> bool:

@@ -45,7 +45,7 @@ _BY_ITS_GANG = frozenset({NODE_RESOURCES_FIT})
 _BY_NO_NODE = frozenset({"no node"})
 """Marks a pod whose attempt ended with an error, although no plugin rejected the pod."""
 
-_BEFORE_ALL: Final = 1 << 70
+_BEFORE_ALL: Final = 1 << 61
 """Running pods start this much earlier, so that their start is before the stamp of any binding."""
 
 _NOTHING: Iterator[Decision] = iter(())

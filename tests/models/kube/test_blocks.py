@@ -66,11 +66,11 @@ class PlainQueue:
                 self._began = now // SECOND * SECOND
             self.now = now
             if (now - self._began) % (30 * SECOND) == 0:
-                self._move(lambda pod: pod.start < now - 5 * MINUTE)
+                self._move(lambda pod: pod.since < now - 5 * MINUTE)
 
     def _stamp(self, pod: PodInfo) -> None:
         self._stamps += 1
-        pod.timestamp, pod.start = self._stamps, self.now
+        pod.stamp, pod.since = self._stamps, self.now
 
     def add(self, pod: PodInfo) -> None:
         """A new pod is active."""
@@ -81,10 +81,10 @@ class PlainQueue:
         """Active pods by priority and age, then those that back off, by the end of it."""
         while self._active or self._backoff:
             if self._active:
-                pod = min(self._active, key=lambda each: (-each.priority, each.timestamp))
+                pod = min(self._active, key=lambda each: (-each.priority, each.stamp))
                 self._active.remove(pod)
             else:
-                pod = min(self._backoff, key=lambda each: (each.backoff, -each.priority, each.timestamp))
+                pod = min(self._backoff, key=lambda each: (each.backoff, -each.priority, each.stamp))
                 self._backoff.remove(pod)
             self.attempts += 1
             if pod.nominated or pod.peers.failed_at != version:
@@ -129,7 +129,7 @@ class PlainQueue:
         """When the pod that has waited for longest will have done so for more than five minutes."""
         if not self._pool:
             return None
-        since = min(pod.start for pod in self._pool) + 5 * MINUTE - self._began
+        since = min(pod.since for pod in self._pool) + 5 * MINUTE - self._began
         return self._began + (since // (30 * SECOND) + 1) * 30 * SECOND
 
     def _move(self, helps: Callable[[PodInfo], bool]) -> None:
