@@ -130,7 +130,7 @@ class Engine:
         """Complete the records at the end of the replay; see `run`."""
         lifecycle, sources = self._lifecycle, self._sources
         stopped, start = self._referee.stopped, self._start
-        alive = any(source.due != FAR for source in sources)
+        alive = any(source.due < FAR for source in sources)
         seen = self._enough is not None and self._enough()
         cut = self._until != FAR and alive and stopped is None and not seen
         end = self._until if cut else max(lifecycle.last, start)

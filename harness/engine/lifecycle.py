@@ -33,9 +33,9 @@ from harness.engine.events import (
 from harness.engine.life import Hold, Life, Unit, runs
 from harness.engine.losses import Losses
 from harness.engine.progress import Progress
-from harness.engine.sources import Agenda, Source
+from harness.engine.sources import FAR, Agenda, Source
 from harness.engine.starts import Starts
-from harness.policy import ENDLESS, LOST_WITH_NODE, Job, Policy, Startup, Why
+from harness.policy import LOST_WITH_NODE, Job, Policy, Startup, Why
 
 _ENDED: Final = Why.ENDED  # looking this up in the enumeration each time costs as much as a call
 
@@ -206,11 +206,11 @@ class Lifecycle:
         self._progress.start(unit, self.now)
         if self._ready is not None:
             ready = max(unit.ready, self.now)  # now, if the pods need no time to start up
-            if ready < ENDLESS:
+            if ready < FAR:
                 unit.alarm = self._ready.add(ready, unit.name, unit)
-        if unit.due < ENDLESS:
+        if unit.due < FAR:
             unit.end = self._ends.add(unit.due, unit.name, unit)
-        elif unit.life.work < ENDLESS and unit.ready < ENDLESS:
+        elif unit.life.work < FAR and unit.ready < FAR:
             raise InputError(
                 f"job {unit.life.job.id} would end more than 146,000 years after the origin, which is beyond "
                 "the limit of simulated time",

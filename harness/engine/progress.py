@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness.engine.events import NEVER, PROGRESS, RESTORING, STARTING, Recorder
 from harness.engine.life import Hold, Life, Unit
 from harness.engine.losses import Losses
-from harness.policy import ENDLESS
+from harness.engine.sources import FAR
 
 
 class Progress:
@@ -44,8 +44,8 @@ class Progress:
         # All recorded runs but the last end by eviction. The last run ends when the record says, not when the
         # work is done.
         unit.due = recorded[-1].end if recorded else unit.since + life.work - unit.kept
-        if life.work >= ENDLESS and not recorded:
-            unit.due = ENDLESS  # even if part of the work was done before the job arrived
+        if life.work >= FAR and not recorded:
+            unit.due = FAR  # even if part of the work was done before the job arrived
         if life.started == NEVER and life.startup is None:
             life.started = unit.since if unit.since > now else now  # noqa: FURB136 see `stop`
 

@@ -23,8 +23,8 @@ from harness.policy import Arrival, Decision
 if TYPE_CHECKING:
     from harness.engine.starts import Starts
 
-FAR: Final = 2**63 - 1
-"""A time that is later than any event."""
+FAR: Final = 2**62 - 1
+"""A time that is later than any event. The compiled build handles larger numbers much more slowly."""
 
 
 T = TypeVar("T")

@@ -68,7 +68,7 @@ class Waking:
             self._came, self._since, self._times = came, now, 1
             return MOST
         self._times = max(self._times, MOST) + 1
-        for_ever = not self._ends and all(other.due == FAR for other in self._others)
+        for_ever = not self._ends and all(other.due >= FAR for other in self._others)
         if for_ever or now - self._since < self._times * _LEAST:
             self._refuse(
                 f"the policy's decisions never end: {self._times:,} times in a row it was woken at "
