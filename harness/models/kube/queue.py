@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 from harness.base.units import MINUTE, SECOND
 from harness.models.kube._blocks import Block, Waiting, joined
@@ -28,6 +28,10 @@ NEVER: Final = 2**62 - 1  # the compiled build compares larger numbers more slow
 _FLUSH_EVERY: Final = 30 * SECOND
 _LONGEST_IN_POOL: Final = 5 * MINUTE
 """The time after which the timer moves an entry again, if the entry is the only one and always fails."""
+
+
+_Entry: TypeAlias = tuple[int, int, int, Waiting]
+"""The negated end of the backoff, the priority, the negated stamp, and the entry itself."""
 
 
 @final
@@ -51,10 +55,10 @@ class SchedulingQueue:
         self._hints = hints
         self._began = 0  # the time from which the timers count
         self._last_stamp = 0
-        # Active pods are sorted by priority and age, and pods in backoff by its end, then priority and age.
-        # The next entry of each list is last.
-        self._active: list[tuple[int, int, Waiting]] = []
-        self._backoff: list[tuple[int, int, int, Waiting]] = []
+        # Pods in backoff are sorted by its end, then priority and age. Active pods count as if their backoffs
+        # were equal. The next entry of each list is last.
+        self._active: list[_Entry] = []
+        self._backoff: list[_Entry] = []
         # The unschedulable pool is sorted by stamps. The first part has pods that NodeResourcesFit rejected,
         # so any deletion may help them. The second part has all other pods.
         self._short: dict[Waiting, None] = {}
@@ -126,7 +130,7 @@ class SchedulingQueue:
     def add(self, pod: PodInfo) -> None:
         """Adds a new pod."""
         self._last_stamp = stamp = pod.stamp = self._last_stamp + 1
-        insort(self._active, (pod.priority, -stamp, pod))
+        insort(self._active, (0, pod.priority, -stamp, pod))
 
     def pop(self, version: int) -> PodInfo | None:
         """Returns the next pod to try, or None if all pods wait for events.
@@ -139,7 +143,7 @@ class SchedulingQueue:
         if self._late is not None and self._late_fails(self._late, version):
             return None
         while pending := self._active or self._backoff:
-            waiting = pending[-1][-1]
+            waiting = pending[-1][3]
             if self._passed is not None and waiting is not self._passed:
                 self._settle()
             if isinstance(waiting, Block):
@@ -256,20 +260,23 @@ class SchedulingQueue:
         self._settle()
         for pool in (self._short, self._others, self._by_bindings):
             pool.pop(pod, None)
-        every = (self._short, [entry[2] for entry in self._active], [entry[3] for entry in self._backoff])
-        for block in [each for waiting in every for each in waiting if isinstance(each, Block)]:
+        every = [*self._short, *self._pending()]
+        for block in [each for each in every if isinstance(each, Block)]:
             if block.remove(pod) and not block:
                 self._short.pop(block, None)
         if pod in self._erring:
             del self._erring[pod]
             self._set_error_due()
-        self._active = [entry for entry in self._active if entry[2] is not pod]
+        self._active = [entry for entry in self._active if entry[3] is not pod]
         self._backoff = [entry for entry in self._backoff if entry[3] is not pod]
+
+    def _pending(self) -> list[Waiting]:
+        return [entry[3] for entry in chain(self._active, self._backoff)]
 
     def activate(self, pod: PodInfo) -> None:
         """Makes a pending pod ready to be tried when it is next in order, without backoff."""
         self.discard(pod)
-        insort(self._active, (pod.priority, -pod.stamp, pod))
+        insort(self._active, (0, pod.priority, -pod.stamp, pod))
 
     # --- attempts without nodes ---------------------------------------------------------------------------
 
@@ -279,16 +286,13 @@ class SchedulingQueue:
         In such a cluster, every pod needs an attempt of its own. Therefore, this method replaces `pop`.
         """
         self._settle()
-        while self._active or self._backoff:
-            if self._active:
-                _, stamp, waiting = self._active.pop()
-            else:
-                _, _, stamp, waiting = self._backoff.pop()
+        while pending := self._active or self._backoff:
+            _, _, stamp, waiting = pending.pop()
             if isinstance(waiting, PodInfo):
                 self.attempts += 1
                 return waiting
             for pod in waiting.pods(-stamp, 0):  # the others are tried at the same time
-                insort(self._active, (pod.priority, -pod.stamp, pod))
+                insort(self._active, (0, pod.priority, -pod.stamp, pod))
         return None
 
     def add_erring(self, pod: PodInfo) -> None:
@@ -307,7 +311,7 @@ class SchedulingQueue:
         second = self.now // SECOND
         for pod in [each for each in self._erring if each.backoff < second]:
             del self._erring[pod]
-            insort(self._active, (pod.priority, -pod.stamp, pod))
+            insort(self._active, (0, pod.priority, -pod.stamp, pod))
         self._set_error_due()
 
     # --- events -------------------------------------------------------------------------------------------
@@ -320,9 +324,8 @@ class SchedulingQueue:
     def forget_refusals(self) -> None:
         """After a change of nodes, drops the lasting refusals of pending pods that may now be invalid."""
         self._settle()
-        pending = [*[entry[2] for entry in self._active], *[entry[3] for entry in self._backoff]]
-        lying: list[Waiting] = [*self._short, *self._others, *pending]
-        for waiting in lying:
+        every: list[Waiting] = [*self._short, *self._others, *self._pending()]
+        for waiting in every:
             for peers in waiting.groups if isinstance(waiting, Block) else (waiting.peers,):
                 lasting = peers.lasting
                 if lasting is not None and not lasting.outlives_nodes():
@@ -335,16 +338,7 @@ class SchedulingQueue:
         self._settle()
         alone = (pod for each in self._short for pod in _pods(each, each.stamp, each.backoff))
         self._short = dict.fromkeys(alone)
-        self._active = [
-            (priority, -pod.stamp, pod)
-            for priority, stamp, each in self._active
-            for pod in _pods(each, -stamp, each.backoff)[::-1]
-        ]
-        self._backoff = [
-            (second, priority, -pod.stamp, pod)
-            for second, priority, stamp, each in self._backoff
-            for pod in _pods(each, -stamp, each.backoff)[::-1]
-        ]
+        self._active, self._backoff = _alone(self._active), _alone(self._backoff)
 
     def changed(self, helps: Callable[[Template, frozenset[str]], bool]) -> None:
         """Requeues the pods that a change of the cluster may help.
@@ -441,7 +435,7 @@ class SchedulingQueue:
         ready, not_ready = len(active), len(backoff)
         for each in moved:
             if each.backoff < second:
-                active.append((each.priority, -each.stamp, each))
+                active.append((0, each.priority, -each.stamp, each))
             else:
                 backoff.append((-each.backoff, each.priority, -each.stamp, each))
         if 1 < len(active) > ready:
@@ -451,28 +445,27 @@ class SchedulingQueue:
             backoff.sort()
             self._join(backoff)
 
-    def _join(self, pending: list[Any]) -> None:
+    def _join(self, pending: list[_Entry]) -> None:
         """Joins neighbors that would be tried consecutively into one block."""
-        kept: list[Any] = []
+        kept: list[_Entry] = []
         loose = self._loose() if self._some_loose else ()
         for entry in pending:
             after = kept[-1] if kept else None
-            if after is not None and entry[:-2] == after[:-2]:
+            if after is not None and entry[0] == after[0] and entry[1] == after[1]:
                 some_stay = self._others or self._parted_at == self.now
-                start, end = -entry[-2], -after[-2]
+                start, end = -entry[2], -after[2]
                 alone = not (some_stay and self._between(start, end))
                 alone = alone and not any(start < stamp < end for stamp in loose)
-                block = joined(entry[-1], after[-1]) if alone else None
+                block = joined(entry[3], after[3]) if alone else None
                 if block is not None:
-                    kept[-1] = (*entry[:-1], block)
+                    kept[-1] = (entry[0], entry[1], entry[2], block)
                     continue
             kept.append(entry)
         pending[:] = kept
 
     def _loose(self) -> list[int]:
         """Returns the stamps of pods that may get another priority, and then come between other pods."""
-        lying = (*self._short, *self._others, *self._erring)
-        every = chain(lying, (each[-1] for each in self._active), (each[-1] for each in self._backoff))
+        every = [*self._short, *self._others, *self._erring, *self._pending()]
         return [each.stamp for each in every if isinstance(each, PodInfo) and each.peers.loose]
 
     def _between(self, start: int, end: int) -> bool:
@@ -484,6 +477,14 @@ def _parted(waiting: Waiting, helps: Callable[[Template, frozenset[str]], bool])
     if isinstance(waiting, PodInfo) or len({helps(*kind) for kind in waiting.kinds()}) < 2:
         return (waiting,)
     return _pods(waiting, waiting.stamp, waiting.backoff)
+
+
+def _alone(entries: list[_Entry]) -> list[_Entry]:
+    return [
+        (second, priority, -pod.stamp, pod)
+        for second, priority, stamp, each in entries
+        for pod in _pods(each, -stamp, each.backoff)[::-1]
+    ]
 
 
 def _pods(waiting: Waiting, stamp: int, backoff: int) -> list[PodInfo]:
