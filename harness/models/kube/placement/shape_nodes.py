@@ -30,6 +30,9 @@ _RANK: Final = (1 << _RANK_BITS) - 1
 NO_KEY: Final = 1 << 62
 """The key of a node that does not fit."""
 
+_SPARSE: Final = 8
+"""If more than one of this many nodes fits, reading all keys costs less than finding the nodes that fit."""
+
 _UNSCORED: Final = -1
 """The key of a node that fits and has no score yet. It is lower than all other keys."""
 
@@ -203,16 +206,28 @@ class ShapeNodes:
 
         The first node follows the last one.
         """
-        more = max(0, start + count - len(self._keys))
-        return min((*self.keys(start, start + count), *self.keys(0, more)), default=NO_KEY)
+        found, more = self.keys(start, start + count), start + count - len(self._keys)
+        if more > 0:
+            found += self.keys(0, more)
+        return min(found, default=NO_KEY)
 
-    def keys(self, start: int, stop: int) -> Sequence[int]:
-        """Returns the keys of the nodes between two positions."""
-        keys, place = self._keys, start
-        for _ in range(keys[start:stop].count(_UNSCORED)):
-            place = keys.index(_UNSCORED, place)
-            keys[place] = self._key(self._cache.nodes[place])
-        return keys[start:stop]
+    def keys(self, start: int, stop: int) -> list[int]:
+        """Returns the keys of the nodes between two positions. It may leave out nodes that do not fit."""
+        kinds, keys, nodes = self.kinds, self._keys, self._cache.nodes
+        if kinds.count(FITS, start, stop) > (stop - start) // _SPARSE:
+            place = start
+            for _ in range(keys[start:stop].count(_UNSCORED)):
+                place = keys.index(_UNSCORED, place)
+                keys[place] = self._key(nodes[place])
+            return keys[start:stop]
+        found = []
+        place = kinds.find(FITS, start, stop)
+        while place >= 0:  # as on most clusters in which pods wait
+            if keys[place] == _UNSCORED:
+                keys[place] = self._key(nodes[place])
+            found.append(keys[place])
+            place = kinds.find(FITS, place + 1, stop)
+        return found
 
     def hide(self, positions: Iterable[int]) -> list[tuple[int, int, int]]:
         """Marks nodes as infeasible for now. Pass the result to `restore` afterwards."""
