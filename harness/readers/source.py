@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import Fault, TraceError, why
-from harness.base.files.packed import PackedError, is_packed, unpacked_bytes, unpacked_head
+from harness.base.files.packed import IN_UTF8, PackedError, is_packed, unpacked_bytes, unpacked_head
 from harness.base.json_text import parse_json
 from harness.readers.sniff import MARK
 
@@ -20,9 +20,6 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 _LISTED = 1000
 _MANY = 10_000
 _LONGEST_LINE = 1 << 20
-
-IN_UTF8 = "iconv -f WINDOWS-1252 -t UTF-8 IN > OUT converts text of Western European programs"
-"""The hint for text that is not UTF-8."""
 
 
 class EncodingFault(Fault):

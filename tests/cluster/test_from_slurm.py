@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,30 @@ def test_a_mutated_file_is_converted_or_refused(
     with suppress(ClusterError):
         found = converted(tmp_path, texts["nodes.txt"], texts["qos.txt"], texts["assoc.txt"] or "\n")
         cluster_from(found.manifests, "slurm")
+
+
+def test_files_can_be_compressed_or_written_by_windows(tmp_path: Path) -> None:
+    """As the output of `sacct` can."""
+    plain = converted(tmp_path, NODE, assoc=f"{TREE}a||1|\n").manifests
+    nodes, accounts = tmp_path / "nodes.gz", tmp_path / "assoc.txt"
+    nodes.write_bytes(gzip.compress(NODE.encode()))
+    accounts.write_bytes(f"{TREE}a||1|\n".encode("utf-16"))
+    assert from_slurm(nodes, associations=accounts).manifests == plain
+
+
+def test_a_file_in_another_encoding_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    """The message names the line, and the hint has the command that converts the file."""
+    (tmp_path / "nodes").write_bytes(f"{NODE}   Comment=größer\n".encode("latin-1"))
+    with pytest.raises(ClusterError, match=r"is not UTF-8 text: byte \d+ \(line \d+\)") as refused:
+        from_slurm(tmp_path / "nodes")
+    assert "iconv -f WINDOWS-1252" in (refused.value.hint or "")
+
+
+def test_a_missing_file_names_the_command_that_writes_it(tmp_path: Path) -> None:
+    """It is not a file with manifests."""
+    with pytest.raises(ClusterError, match="cannot be read") as refused:
+        from_slurm(tmp_path / "none")
+    assert refused.value.hint == "give a file with the output of scontrol show nodes"
 
 
 def test_the_command_writes_what_loads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

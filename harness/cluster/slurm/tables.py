@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from harness.base.errors import ClusterError, Fault, why
+from harness.base.errors import ClusterError, Fault
 from harness.base.text import counted
 from harness.base.units import INT64_MAX, slurm_memory
 from harness.base.values import Value, fixed
+from harness.cluster.yaml.sources import text_of
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:]*)=")
 _COUNT = re.compile(r"([0-9]{1,18})(?:\.[0-9]{1,9})?[KMGTPE]?")
@@ -66,7 +67,7 @@ def read_table(path: Path, needed: tuple[str, ...], command: str) -> list[Row]:
     Raises:
         ClusterError: the file contains no such table, or some rows don't match the header.
     """
-    lines = list(_lines(path))
+    lines = list(_lines(path, command))
     names = [name.strip() for name in lines[0][1].split("|")]
     missing = [name for name in needed if name not in names]
     if missing:
@@ -95,7 +96,7 @@ def read_blocks(path: Path, command: str) -> list[Row]:
     """
     rows: list[Row] = []
     cells: dict[str, str] = {}
-    for number, line in _lines(path):
+    for number, line in _lines(path, command):
         keys = list(_KEY.finditer(line))
         if keys and keys[0][1] == "NodeName":
             cells = {}
@@ -110,12 +111,8 @@ def read_blocks(path: Path, command: str) -> list[Row]:
     return rows
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        what = f"cannot be read: {why(error, 'is not UTF-8 text')}"
-        raise ClusterError(str(path), [Fault("", what)]) from error
+def _lines(path: Path, command: str) -> Iterator[tuple[int, str]]:
+    text = text_of(path, f"give a file with the output of {command}")
     lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if not lines:
         raise ClusterError(str(path), [Fault("", "has no lines")])

@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 from harness.base.errors import ClusterError, Fault, why
-from harness.base.files.packed import PackedError, unpacked_bytes
+from harness.base.files.packed import IN_UTF8, PackedError, unpacked_bytes
 from harness.base.files.standard_input import STANDARD_INPUT, standard_input
 
 _ENDINGS = (".json", ".yaml", ".yml")
@@ -80,8 +80,10 @@ def _in_folder(path: Path) -> list[tuple[str, Path]]:
     return sorted(found)
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, hint: str = _HINT) -> str:
     """Returns the text of a file. A gzipped file is decompressed.
+
+    `hint` says which file to give if this one can't be read.
 
     Raises:
         ClusterError: the file can't be read, is an incomplete gzip file, or is not text.
@@ -94,13 +96,13 @@ def text_of(path: Path) -> str:
         data = error.object
         line = data.count(b"\n", 0, error.start) + 1
         what = f"is not UTF-8 text: byte {error.start} (line {line:,}) is {data[error.start]:#04x}"
-        raise ClusterError(str(path), [Fault("", what)]) from error
+        raise ClusterError(str(path), [Fault("", what)], hint=IN_UTF8) from error
     except PackedError as error:
         raise ClusterError(str(path), [Fault("", str(error))], hint=error.hint) from error
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable(path, error, hint) from error
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> ClusterError:
+def _unreadable(path: Path, error: OSError | ValueError, hint: str = _HINT) -> ClusterError:
     where = str(error.filename) if isinstance(error, OSError) and error.filename else str(path)
-    return ClusterError(where, [Fault("", f"cannot be read: {why(error)}")], hint=_HINT)
+    return ClusterError(where, [Fault("", f"cannot be read: {why(error)}")], hint=hint)

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.csv
 
 from harness.base.errors import Fault, TraceError
+from harness.base.files.packed import IN_UTF8
 from harness.readers.counts import counted
-from harness.readers.source import IN_UTF8, shown
+from harness.readers.source import shown
 from harness_plugins.readers.tables.mapping import NO_HEADER, another_delimiter, is_number
 from harness_plugins.readers.tables.parts import Part, Pick
 

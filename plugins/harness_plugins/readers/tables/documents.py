@@ -11,8 +11,9 @@ from typing import Any
 import polars as pl
 
 from harness.base.errors import Fault, TraceError
+from harness.base.files.packed import IN_UTF8
 from harness.base.json_text import parse_json
-from harness.readers.source import IN_UTF8, not_json
+from harness.readers.source import not_json
 from harness_plugins.readers.tables.parts import Part, Pick, lengths
 
 _EXACT = 2**53
