@@ -344,6 +344,16 @@ def test_any_delimiter_will_do(read_text: Read, delimiter: str) -> None:
     assert only(read_text(dump({}, delimiter=delimiter), reader="slurm"))["request.memory"] == 1024 * MIB
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_table_with_quoted_names_is_read_with_any_delimiter(read_text: Read, delimiter: str) -> None:
+    """Spreadsheets of some countries write semicolons."""
+    file = io.StringIO()
+    rows = [line.split("|") for line in dump({"JobName": f'a "b"{delimiter} c'}).splitlines()]
+    csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    row = only(read_text(file.getvalue(), reader="slurm"))
+    assert (row["request.memory"], row["job_name"]) == (1024 * MIB, f'a "b"{delimiter} c')
+
+
 @pytest.mark.parametrize("every", [True, False])
 def test_a_table_that_another_program_saved_with_quotes_is_read(read_text: Read, every: bool) -> None:
     """Amounts contain the comma. A name may contain a quote, and ends before a line break as elsewhere."""
@@ -764,7 +774,10 @@ def test_jobs_of_several_clusters_are_named_with_theirs(read_text: Read) -> None
     [
         ({"Start": "soon"}, "line 2: Start: 'soon' is not a time"),
         ({"AllocTRES": "cpu=x"}, "line 2: AllocTRES: 'cpu=x' cpu is not a whole number"),
-        ({"JobIDRaw": "x"}, "line 2: JobID: 'x' 'x' is not the number of a job"),
+        ({"JobIDRaw": "7.0", "JobID": "7"}, "line 2: JobIDRaw: '7.0' is not the number of a job"),
+        ({"JobIDRaw": "7", "JobID": "a7"}, "line 2: JobID: 'a7' is not a job such as 35"),
+        ({"JobIDRaw": "", "JobID": ""}, "line 2: JobID: '' is not a job such as 35"),
+        ({"JobIDRaw": "7.0", "JobID": "7.0"}, "holds no jobs, only 1 step of jobs"),
         ({"TimelimitRaw": "long"}, "line 2: TimelimitRaw: 'long' is not a time limit"),
         ({"State": "7"}, "line 2: State: '7' is not a state"),
     ],

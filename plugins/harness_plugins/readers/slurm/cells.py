@@ -82,7 +82,7 @@ def open_cells(path: Path, faults: list[Fault], meaning: Meaning) -> Table:
     if delimiter and not delimiter.strip(" "):
         what = "has columns cut to a width, where long values end with +"
         raise TraceError(str(path), [Fault(f"line {number:,}", what)], hint=f"run sacct with -P: {COMMAND}")
-    names = _split(head, delimiter)
+    names = _split(head, delimiter, quoted='"' in head)
     trailing = names[-1] == ""
     names = [name.strip() for name in (names[:-1] if trailing else names)]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -151,7 +151,10 @@ class _Splitter:
         return [place for place, name in enumerate(self.names) if name in _FREE]
 
     def _width(self, text: str) -> int:
-        return len(_split(text, self.delimiter)) - self.trailing
+        return len(self._cells(text)) - self.trailing
+
+    def _cells(self, text: str) -> list[str]:
+        return _split(text, self.delimiter, quoted='"' in self.head)
 
     def _torn(self, waiting: Sequence[tuple[int, str]]) -> None:
         for number, text in waiting:
@@ -159,7 +162,7 @@ class _Splitter:
             self.faults.append(Fault(f"line {number:,}", what))
 
     def _row(self, number: int, text: str) -> Iterator[tuple[int, list[str]]]:
-        cells = _split(text, self.delimiter)
+        cells = self._cells(text)
         if self.trailing and cells.pop().strip():
             self.faults.append(Fault(f"line {number:,}", f"does not end with {shown(self.delimiter)}"))
             return
@@ -198,11 +201,15 @@ class _Splitter:
         self.counted[what] = self.counted.get(what, 0) + 1
 
 
-def _split(text: str, delimiter: str) -> list[str]:
-    """Returns the cells of a line. Other programs quote cells that contain a comma, and sacct does not."""
-    if delimiter == "," and '"' in text:
+def _split(text: str, delimiter: str, *, quoted: bool) -> list[str]:
+    """Returns the cells of a line. Other programs quote cells that contain a comma, and sacct does not.
+
+    `quoted` says whether the names of the columns are in quotes, which shows that another program wrote the
+    file.
+    """
+    if (quoted or delimiter == ",") and len(delimiter) == 1 and '"' in text:
         with suppress(csv.Error):  # such as a line break outside of quotes
-            return next(csv.reader([text]))
+            return next(csv.reader([text], delimiter=delimiter))
     return text.split(delimiter) if delimiter else [text]
 
 

@@ -49,18 +49,27 @@ class Identity:
     offset: int | None = None
 
 
+def number_of(text: str) -> str:
+    """Returns the number in the cell `JobIDRaw`.
+
+    Raises:
+        ValueError: the cell is not a number.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("is not the number of a job")
+    return text
+
+
 @lru_cache(maxsize=1 << 12)
 def identity_of(number: str, label: str) -> Identity:
     """Returns the identity in the cells `JobIDRaw` and `JobID`, where one cell may be empty.
 
     Raises:
-        ValueError: neither cell is an identity.
+        ValueError: the label is not a job, or both cells are empty.
     """
-    if number and not _NUMBER.fullmatch(number):
-        raise ValueError(f"{number[:40]!r} is not the number of a job")
     found = _LABEL.fullmatch(label or number)
     if not found:
-        raise ValueError(f"{label[:40]!r} is not a job such as 35, 35_2, 35_[4-6] or 83+1")
+        raise ValueError("is not a job such as 35, 35_2, 35_[4-6] or 83+1")
     return Identity(
         number,
         label or number,

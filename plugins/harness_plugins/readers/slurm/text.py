@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from harness.base.errors import Fault, TraceError
 from harness.base.units import SECOND
+from harness.readers.counts import counted
 from harness.readers.source import shown, stop_at_many, trace_error
 from harness_plugins.readers.slurm.amounts import Tres, requested_memory, tres_of_text
 from harness_plugins.readers.slurm.cells import COMMAND, open_cells
@@ -17,10 +18,12 @@ from harness_plugins.readers.slurm.record import (
     STEPS,
     Clock,
     Dump,
+    Identity,
     Record,
     identity_of,
     is_step,
     limit_of,
+    number_of,
     span_of,
 )
 
@@ -63,7 +66,8 @@ def read_text(path: Path, clock: Clock) -> Dump:
     if faults:
         raise trace_error(path, faults, "")
     if not records:
-        raise TraceError(str(path), [Fault("", "holds no jobs")], hint=f"run {COMMAND}")
+        what = f"holds no jobs, only {counted(steps, 'step')} of jobs" if steps else "holds no jobs"
+        raise TraceError(str(path), [Fault("", what)], hint=f"run {COMMAND}")
     notes = [f"{count:,} {what}" for what, count in table.counted.items()]
     wanted = ("AllocTRES", "ReqTRES", "Suspended", "ElapsedRaw", "Elapsed", "JobIDRaw")
     lacks = tuple(name for name in wanted if name not in table.names)
@@ -92,7 +96,7 @@ class _Row:
         self, names: Sequence[str], clock: Clock, faults: list[Fault], counted: dict[str, int]
     ) -> None:
         self._places: Mapping[str, int] = {name: place for place, name in enumerate(names)}
-        self._ids = [self._places[name] for name in ("JobIDRaw", "JobID") if name in self._places]
+        self._ids = [self._places[name] for name in ("JobID", "JobIDRaw") if name in self._places]
         self._clock = clock
         self._faults = faults
         self._counted = counted
@@ -100,15 +104,14 @@ class _Row:
         self._cells: Sequence[str] = ()
 
     def is_step(self, cells: Sequence[str]) -> bool:
-        return any(is_step(cells[place]) for place in self._ids)
+        """Returns whether `JobID` names a step, or else `JobIDRaw`, which other programs write as `35.0`."""
+        return is_step(next((cells[place] for place in self._ids if cells[place]), ""))
 
     def record(self, line: int, cells: Sequence[str]) -> Record | None:
         """Returns the allocation of a row. If the row is malformed, adds faults and returns None."""
         self._line, self._cells = line, cells
         before = len(self._faults)
-        number, label = self._text("JobIDRaw"), self._text("JobID")
-        name = "JobID" if label else "JobIDRaw"
-        identity = self._parsed(name, lambda _: identity_of(number, label))
+        identity = self._identity()
         submit = self._time("Submit", None)
         eligible = self._time("Eligible", submit)
         start = self._time("Start", eligible)
@@ -149,6 +152,15 @@ class _Row:
             requested,
             self._assigned(allocated),
         )
+
+    def _identity(self) -> Identity | None:
+        number, label = self._parsed("JobIDRaw", number_of) or "", self._text("JobID")
+        try:
+            return identity_of(number, label)
+        except ValueError as error:
+            if label or not self._text("JobIDRaw"):
+                self._fault("JobID", str(error))
+            return None
 
     def _amounts(self) -> tuple[Tres, Tres]:
         """Returns the granted and requested amounts, from TRES if possible, or from other columns."""
