@@ -137,4 +137,4 @@ def harness_replay_started(plan):
 
 @harness.hookimpl
 def harness_replay_finished(run):
-    print(f"every hook: {run.label} has {run.jobs.height} jobs", file=sys.stderr)
+    print(f"every hook: {run.label} has {run.info['outcome']['jobs']} jobs", file=sys.stderr)

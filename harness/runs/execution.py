@@ -13,6 +13,8 @@ from harness.runs.plan import Plan
 from harness.runs.run import Keep, Run
 from harness.runs.store import Store
 
+_KEPT = "in a sweep, most runs have only metrics; the plugin must look at run.kept before it reads tables"
+
 
 def execute(
     plan: Plan,
@@ -70,11 +72,13 @@ def _call(hook: str, plugins: Plugins, **arguments: Plan | Run) -> None:
     try:
         getattr(plugins.hooks, hook)(**arguments)
     except BaseException as error:
-        if not is_of_plugin(error):
+        lacks = isinstance(error, RunError)  # The run has no tables, and the hook did not ask `run.kept`.
+        if not (lacks or is_of_plugin(error)):
             raise
+        what = str(error) if lacks else told(error)
         raise PluginError(
-            f"{_whose(hook, plugins, error)} failed in its hook {hook}: {told(error)}",
-            hint="--debug shows where",
+            f"{_whose(hook, plugins, error)} failed in its hook {hook}: {what}",
+            hint=_KEPT if lacks else "--debug shows where",
         ) from error
 
 

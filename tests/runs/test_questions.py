@@ -160,3 +160,22 @@ def test_a_hook_that_fails_is_named_among_several(write_trace: Callable[..., Pat
         PluginError, match=r"^plugin 'b' failed in its hook harness_replay_started: ValueError"
     ):
         harness.replay(write_trace({}), plugin="none", plugins=plugins, output=tmp_path)
+
+
+def test_a_hook_that_reads_tables_that_were_not_kept_is_named(
+    write_trace: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A sweep keeps only metrics. Without the plugin's name, each of its replays would seem to be broken."""
+
+    def finished(run: harness.Run) -> None:
+        assert run.jobs.height
+
+    extra = {"counts": types.SimpleNamespace(harness_replay_finished=hookimpl(finished))}
+    plugins = load(only=["none", "readers", "metrics", "counts"], extra=extra)
+    asked = harness.Request(write_trace({}), plugin="none", output=tmp_path, keep="metrics")
+    with pytest.raises(
+        PluginError, match="plugin 'counts' failed in its hook harness_replay_finished: run "
+    ) as raised:
+        asked.run(plugins=plugins)
+    assert "has no table of jobs" in raised.value.message
+    assert "run.kept" in (raised.value.hint or "")
