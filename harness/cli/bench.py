@@ -15,7 +15,7 @@ from harness.cli.group import Group
 from harness.cli.output import table_format
 from harness.cli.progress import SweepBar
 from harness.cli.run_options import workers_option
-from harness.cli.screen import fold, printable_lines, tell, terminal_width
+from harness.cli.screen import fold, printable_lines, results_only, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.plugins import Plugins
@@ -97,10 +97,10 @@ def run(
     suite, failed = _suite(suite_name, tasks, twins), 0
     home = output / suite.name
     for task in suite.tasks.values():
-        with SweepBar(shown=not quiet) as bar:
+        with SweepBar(shown=not quiet) as bar, results_only():
             scale = reference(task, plugins, home, seed=seed, workers=workers, watch=bar.update)
         for name in names:
-            with SweepBar(shown=not quiet) as bar:
+            with SweepBar(shown=not quiet) as bar, results_only():
                 made = run_task(
                     task, [name], plugins, home / name, seed=seed, workers=workers, watch=bar.update
                 )
@@ -179,8 +179,9 @@ def check(ctx: click.Context, folder: Path, suite_name: str, output: Path, worke
     wrong = 0
     for result in submission.results:
         task = replace(suite.task(result.task), twins=result.twins)
-        scale = reference(task, plugins, output / suite.name, seed=result.seed, workers=workers)
-        faults = faults_of(folder, submission, result, task, plugins, scale)
+        with results_only():
+            scale = reference(task, plugins, output / suite.name, seed=result.seed, workers=workers)
+            faults = faults_of(folder, submission, result, task, plugins, scale)
         wrong += bool(faults)
         called = task.called(result.seed)
         click.echo(printable(f"{called}: {'; '.join(faults) or 'the results match the decisions'}"))
@@ -214,7 +215,8 @@ def _table(suite: Suite, home: Path, plugins: Plugins, seed: int | None, form: s
     from harness.studies.benchmark.running import reference
     from harness.studies.benchmark.submission import FILE, Submission
 
-    scales = {name: reference(task, plugins, home, seed=seed) for name, task in suite.tasks.items()}
+    with results_only():
+        scales = {name: reference(task, plugins, home, seed=seed) for name, task in suite.tasks.items()}
     there = [Submission.read(path.parent) for path in sorted(home.glob(f"*/{FILE}"))]
     scores = tables.scores_of(scales, there, seed)
     if form == "json":

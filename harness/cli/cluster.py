@@ -21,7 +21,7 @@ from harness.cli.cluster_slurm import from_slurm
 from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import deliver_manifests, spare
-from harness.cli.screen import fold, tell, terminal_width
+from harness.cli.screen import fold, results_only, tell, terminal_width
 from harness.cluster.model import UNLIMITED, Cluster, ResourceGroup
 from harness.cluster.yaml.sources import sources
 
@@ -59,7 +59,8 @@ def check(files: tuple[str, ...], *, as_json: bool) -> None:
     from harness.cluster.load import load_cluster
 
     try:
-        found = load_cluster(Path(",".join(files)))
+        with results_only():
+            found = load_cluster(Path(",".join(files)))
     except ClusterError as error:
         lines = [f"{error.source}: {fault}" for fault in error.faults]
         raise InputError("\n".join(lines), hint=error.hint) from error
@@ -100,7 +101,8 @@ def convert(file: Path, to: str, *, keep: bool, output: Path | None) -> None:
     if output is not None:
         for each in sources(file):
             spare(each, output)
-    found = converted(load_cluster(file), to, keep=keep)
+    with results_only():
+        found = converted(load_cluster(file), to, keep=keep)
     for note in found.notes:
         tell(f"no counterpart: {note}")
     deliver_manifests(found.manifests, output)
@@ -130,9 +132,10 @@ def patch(file: Path, patches: tuple[Path, ...], *, output: Path | None) -> None
         for path in (file, *patches):
             for each in sources(path):
                 spare(each, output)
-    changed = load_cluster(file)
-    for each in patches:
-        changed = changed.patched(each)
+    with results_only():
+        changed = load_cluster(file)
+        for each in patches:
+            changed = changed.patched(each)
     deliver_manifests(to_manifests(changed), output)
 
 

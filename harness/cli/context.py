@@ -8,6 +8,7 @@ from collections.abc import Container, Mapping
 import click
 
 from harness.base.errors import HarnessError, PluginError, is_of_plugin, told
+from harness.cli.screen import results_only
 from harness.plugins import Plugins, load
 from harness.plugins.loading import third_parties
 
@@ -32,7 +33,8 @@ class PluginChoice:
         if self._loaded is None:
             from harness.plugins import load
 
-            self._loaded = load(block=self.blocked)
+            with results_only():
+                self._loaded = load(block=self.blocked)
         return self._loaded
 
     def commands(self, *, taken: Container[str] = ()) -> dict[str, click.Command]:
@@ -56,7 +58,8 @@ class PluginChoice:
 
     def _third_parties(self) -> Plugins:
         """Returns the plugins of other distributions, because built-in plugins add no commands."""
-        return load(only=third_parties() - set(self.blocked))
+        with results_only():
+            return load(only=third_parties() - set(self.blocked))
 
 
 def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, click.Command]]:
@@ -64,7 +67,8 @@ def _added(plugins: Plugins, taken: Container[str]) -> Mapping[str, tuple[str, c
     for hook in plugins.hooks.harness_register_commands.get_hookimpls():
         owner, group = hook.plugin_name, click.Group()
         try:
-            hook.function(*((group,) if hook.argnames else ()))
+            with results_only():
+                hook.function(*((group,) if hook.argnames else ()))
         except BaseException as error:
             if not (isinstance(error, HarnessError) or is_of_plugin(error)):
                 raise

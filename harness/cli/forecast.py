@@ -169,6 +169,7 @@ def forecast(
         click.echo(printable_lines(text(made, terminal_width(), rows=None if every else 20)))
 
 
+@results_only()
 def _read(path: Path | None) -> Cluster:
     assert path is not None  # The option is required.
     return load_cluster(path)

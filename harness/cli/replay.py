@@ -21,7 +21,7 @@ from harness.cli.cycles import check_watched, watched
 from harness.cli.plugin_options import assign
 from harness.cli.replays import How, carried_out, isolated, judged, planned, shaken
 from harness.cli.run_options import kept, setting_options, workers_option
-from harness.cli.screen import show_table, tell, terminal_width
+from harness.cli.screen import results_only, show_table, tell, terminal_width
 from harness.cli.trace_file import conventions
 from harness.cli.worlds import World, read_worlds
 from harness.runs.settings import SETTINGS, Given
@@ -164,7 +164,8 @@ def replay(
     plugins = loaded_plugins(ctx)
     shake = _shake(shake_text)
     chosen = _chosen(names, settings, plugins) if names else None  # Report mistakes before files are read.
-    raw = api.read_trace(trace, plugins, reader=reader)
+    with results_only():
+        raw = api.read_trace(trace, plugins, reader=reader)
     failing = calibration.failures
     calibration = replace(calibration, failures=None)
     opened = calibration.of_trace(raw)
@@ -176,7 +177,10 @@ def replay(
             "they get their priorities",
             hint="leave such jobs out of the trace beforehand: harness trace convert",
         )
-    worlds = read_worlds(clusters, patches, lambda path: api.cluster_for(path, opened, calibration), events)
+    with results_only():
+        worlds = read_worlds(
+            clusters, patches, lambda path: api.cluster_for(path, opened, calibration), events
+        )
     selected = [api.default_plugin(world.cluster) for world in worlds]
     policies, options = chosen or _chosen(dict.fromkeys(selected), settings, plugins)
     pairs = [

@@ -11,6 +11,7 @@ from harness.base.errors import OptionError
 from harness.cli.context import command_line, loaded_plugins
 from harness.cli.output import STDOUT, deliver, is_page, page_format
 from harness.cli.run_options import baseline_option, twin_workers
+from harness.cli.screen import results_only
 
 if TYPE_CHECKING:
     from harness.analysis.comparison import Comparison
@@ -76,8 +77,11 @@ def report(
     comparison = Comparison.of(runs, baseline=baseline)
     if shake_text != _NO:
         comparison = _shaken(ctx, comparison, shake_text, workers)
-    made = api.make_report(comparison, plugins=loaded_plugins(ctx), command=command_line(ctx), gantt=gantt)
-    text = made.html(interactive=interactive) if page else made.markdown()
+    with results_only():
+        made = api.make_report(
+            comparison, plugins=loaded_plugins(ctx), command=command_line(ctx), gantt=gantt
+        )
+        text = made.html(interactive=interactive) if page else made.markdown()
     deliver(text, output or (_PAGE if page else STDOUT))
 
 

@@ -147,6 +147,7 @@ def _check(
         raise OptionError("--largest cannot be combined with jobs", hint="leave out the files and --for")
 
 
+@results_only()
 def _read(
     path: Path | None, trace: Path | None, patches: Sequence[Path], plugins: Plugins
 ) -> tuple[Cluster | None, str]:

@@ -14,7 +14,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.input_options import ONCE
 from harness.cli.progress import SweepBar
 from harness.cli.run_options import workers_option
-from harness.cli.screen import error_width, tell, terminal_width
+from harness.cli.screen import error_width, results_only, tell, terminal_width
 
 if TYPE_CHECKING:
     from harness.studies.experiments.experiment import Experiment
@@ -94,7 +94,8 @@ def sweep(
             "sweep run requires --item, and only sweep run accepts it", hint="harness sweep run SPEC --item 0"
         )
     spec = _spec(paths, names, cluster, vary, seeds)
-    made = Sweep(prepared(spec, loaded_plugins(ctx)), output)
+    with results_only():
+        made = Sweep(prepared(spec, loaded_plugins(ctx)), output)
     if verb == "run":
         assert item is not None
         _run_one(made, item)
@@ -103,7 +104,7 @@ def sweep(
         if dry_run and not quiet:
             tell(_estimated(made))
     else:
-        with SweepBar(shown=not quiet) as progress, dask_executor(dask) as executor:
+        with SweepBar(shown=not quiet) as progress, dask_executor(dask) as executor, results_only():
             experiment = made.run(workers=workers, executor=executor, watch=progress.update)
         click.echo(printable(f"{experiment.root / 'experiment.parquet'}"))
         if stopped := stopped_text(experiment):
@@ -144,7 +145,8 @@ def _spec(
 
 
 def _run_one(made: Sweep, item: int) -> None:
-    found = made.make(item)
+    with results_only():
+        found = made.make(item)
     if found.error:
         message, _, hint = found.error.partition("\nHint: ")
         raise CheckError(f"item {item}: {message}", hint=hint or None)
@@ -164,6 +166,7 @@ def _listed(made: Sweep) -> str:
     return aligned(rows, left=range(1, len(factors) + 2), width=terminal_width())
 
 
+@results_only()
 def _estimated(made: Sweep) -> str:
     from harness.studies.experiments.time_estimate import PILOT_JOBS, estimated
 

@@ -18,7 +18,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.input_options import ONCE
 from harness.cli.output import parquet_target, spare, trace_output
-from harness.cli.screen import fold, tell, terminal_width
+from harness.cli.screen import fold, results_only, tell, terminal_width
 from harness.cli.trace_fetch import fetch
 from harness.cli.trace_file import account, from_file, open_file
 from harness.cli.trace_from_run import from_run
@@ -82,10 +82,12 @@ def check(
     if cluster is not None:
         from harness.cluster.load import load_cluster
 
-        found = load_cluster(cluster)
-    result = checked(
-        lambda cluster: open_file(ctx, file, reader, settings, cluster), found, loaded_plugins(ctx)
-    )
+        with results_only():
+            found = load_cluster(cluster)
+    with results_only():
+        result = checked(
+            lambda cluster: open_file(ctx, file, reader, settings, cluster), found, loaded_plugins(ctx)
+        )
     if as_json:
         click.echo(json.dumps(result.document(file, cluster)))
         ctx.exit(2 if result.faults else 0)
@@ -169,8 +171,9 @@ def lint(
     from harness.trace.lint import lint as findings_of
 
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
-    on = calibration.of_cluster(load_cluster(cluster)) if cluster is not None else None
-    said = verdicts(opened, on, loaded_plugins(ctx)) if on is not None else []
+    with results_only():
+        on = calibration.of_cluster(load_cluster(cluster)) if cluster is not None else None
+        said = verdicts(opened, on, loaded_plugins(ctx)) if on is not None else []
     found = findings_of(opened, on, [line for each in said for line in each.told(count_jobs(opened.frame))])
     if as_json:
         rows = [asdict(finding) for finding in found]
@@ -223,7 +226,8 @@ def calibrate(
 
     load = factor("the load cannot be", target_load, hint="1.2 means 120 % of the capacity")
     opened = calibration.of_trace(open_file(ctx, file, reader, settings))
-    target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
+    with results_only():
+        target = aim(opened, api.read_cluster(cluster, opened, calibration), load)
     click.echo(json.dumps(document(target)) if as_json else fold(report(target, terminal_width())))
 
 

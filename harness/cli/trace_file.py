@@ -11,6 +11,7 @@ import click
 from harness.base.errors import OptionError
 from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
+from harness.cli.screen import results_only
 
 if TYPE_CHECKING:
     from harness.cluster.model import Cluster
@@ -44,6 +45,7 @@ def account(trace: Trace, target: Path) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
+@results_only()
 def open_file(
     ctx: click.Context,
     file: Path,

@@ -10,6 +10,7 @@ from harness.base.text import counted, printable
 from harness.cli.context import loaded_plugins
 from harness.cli.given_runs import given_runs
 from harness.cli.output import parquet_target, spare, trace_output
+from harness.cli.screen import results_only
 
 
 @click.command(
@@ -39,7 +40,8 @@ def from_run(ctx: click.Context, words: tuple[str, ...], output: Path | None, fi
     (run,), target_word = given_runs("trace from-run", words, 1, others=1)
     target = parquet_target(next(map(Path, target_word), None), output)
     found = Run.open(run)
-    trace = outcome_of(found, loaded_plugins(ctx), file)
+    with results_only():
+        trace = outcome_of(found, loaded_plugins(ctx), file)
     spare(trace.path, target)
     write_trace(trace, target)
     click.echo(printable(f"{counted(trace.frame.height, 'row')} written to {target}"))

@@ -14,6 +14,7 @@ from harness.base.units import parse_duration
 from harness.cli.calibration import calibrated
 from harness.cli.context import loaded_plugins
 from harness.cli.output import parquet_target, spare, write_output
+from harness.cli.screen import results_only
 
 if TYPE_CHECKING:
     import polars as pl
@@ -127,7 +128,8 @@ def _fitted(
     from harness.trace.schema import CONVENTIONS_KEY
     from harness.trace.trace import open_trace
 
-    opened = calibration.of_trace(open_trace(path, loaded_plugins(ctx)))
+    with results_only():
+        opened = calibration.of_trace(open_trace(path, loaded_plugins(ctx)))
     drawn = Bootstrap(opened, block)
     notes = [*drawn.notes, f"seed {seed}"]
     metadata = {**drawn.metadata, CONVENTIONS_KEY: json.dumps(notes, ensure_ascii=False)}

@@ -13,7 +13,7 @@ from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import remove_output, write_output
 from harness.cli.run_options import workers_option
-from harness.cli.screen import fold, terminal_width
+from harness.cli.screen import fold, results_only, terminal_width
 
 if TYPE_CHECKING:
     from harness.studies.tuning.tuner import Tuner
@@ -52,8 +52,9 @@ def tune(ctx: click.Context, spec: Path, output: Path, workers: int | None, dask
     from harness.studies.tuning.specification import load_tuning
     from harness.studies.tuning.tuner import Tuner
 
-    tuner = Tuner(load_tuning(spec), loaded_plugins(ctx), output)
-    with dask_executor(dask) as executor:
+    with results_only():
+        tuner = Tuner(load_tuning(spec), loaded_plugins(ctx), output)
+    with dask_executor(dask) as executor, results_only():
         found = tuner.run(workers=workers, executor=executor)
     click.echo(fold(text(found, terminal_width())))
     path = tuner.root / "winner.patch.yaml"

@@ -17,7 +17,7 @@ from harness.cli.plugin_options import assign
 from harness.cli.progress import ProgressBars
 from harness.cli.replays import How, carried_out, planned
 from harness.cli.run_options import kept, one_plugin, setting_options
-from harness.cli.screen import fold, tell, terminal_width
+from harness.cli.screen import fold, results_only, tell, terminal_width
 from harness.cli.trace_file import conventions
 
 if TYPE_CHECKING:
@@ -88,8 +88,9 @@ def validate(
     if write_events is not None:
         check_name(write_events)
     plugins = loaded_plugins(ctx)
-    opened = calibration.of_trace(api.read_trace(trace, plugins, None, reader=reader))
-    manifests = api.read_cluster(cluster, opened, calibration)
+    with results_only():
+        opened = calibration.of_trace(api.read_trace(trace, plugins, None, reader=reader))
+        manifests = api.read_cluster(cluster, opened, calibration)
     world = without_work(manifests)  # the record does not have this work
     spec = plugins.policy(name or api.default_plugin(world))
     if spec.record:
@@ -120,12 +121,14 @@ def validate(
     how = How(None, command_line(ctx), quiet)
     runs = carried_out(requests, plans, plugins, how, jobs=count_jobs(opened.frame))
     validation = Validation(opened, world, *runs)
-    fit = fitted(validation, requests[1], plugins) if calibrate else None
+    with results_only():
+        fit = fitted(validation, requests[1], plugins) if calibrate else None
     events = None
     if write_events is not None:
         if not quiet:
             tell("searching for events that make the simulation agree with the record")
-        with ProgressBars(["events"], count_jobs(opened.frame), shown=not quiet) as progress:
+        bars = ProgressBars(["events"], count_jobs(opened.frame), shown=not quiet)
+        with results_only(), bars as progress:
             events = explained(validation, requests[1], plugins, progress.watch)
         write(write_events, events.rows)
     if as_json:

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.base.confined import limit_memory
 from harness.base.errors import HarnessError
+from harness.cli.screen import results_only
 from harness.cli.tool_server.folders import Folders
 
 _LARGEST_TEXT = 200_000
@@ -22,7 +23,9 @@ def main() -> None:
     """Read the question, and write the answer."""
     question = json.load(sys.stdin)
     limit_memory(question["memory"])
-    json.dump(answer(question), sys.stdout)
+    with results_only():
+        answered = answer(question)
+    json.dump(answered, sys.stdout)
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
