@@ -50,6 +50,17 @@ def faults_of(**spec: Any) -> list[str]:
     return [str(fault) for fault in faults]
 
 
+@pytest.mark.parametrize("text", ["500m", "1.5", 0.5])
+def test_a_pod_holds_whole_devices(text: Any) -> None:
+    """`validateResourceQuantityValue` in pkg/apis/core. A device may be written as `2000m` or as `1e1`."""
+    asked = {"nvidia.com/gpu": text}
+    for name, faulty in (("requests", container(**asked)), ("limits", container(asked))):
+        (found, *_) = faults_of(containers=[faulty])
+        assert f"resources.{name}.nvidia.com/gpu: {text} must be a whole number" in found
+    assert faults_of(containers=[container(**{"nvidia.com/gpu": "2000m", "example.com/a": "1e1"})]) == []
+    assert faults_of(containers=[container(**{"cpu": "500m", "hugepages-2Mi": "2Mi"})]) == []
+
+
 def test_requests_are_those_of_all_containers_together() -> None:
     """Containers run side by side."""
     assert dict(pod(container(cpu=1), container(cpu="500m", memory="1Mi")).spec.requests) == {

@@ -12,6 +12,23 @@ Amounts: TypeAlias = Mapping[str, int]
 ReadAmounts: TypeAlias = Callable[[Fields, str], Amounts]
 
 
+def pod_amounts(fields: Fields, name: str) -> Amounts:
+    """Returns quantities by resource. As in the API server, extended resources have whole quantities.
+
+    Upstream: `validateResourceQuantityValue` and `IsIntegerResourceName` in pkg/apis/core.
+    """
+    found = fields.amounts(name)
+    table = fields.child(name)
+    for resource in found:
+        if "/" in resource and "kubernetes.io/" not in resource:
+            quantity = table.quantity(resource)
+            if quantity is not None and quantity.denominator != 1:
+                table.fault(
+                    resource, f"{table.raw(resource)} must be a whole number: a pod holds whole devices"
+                )
+    return found
+
+
 def saturating_amounts(fields: Fields, name: str) -> Amounts:
     """Returns quantities by resource. A quantity beyond 64 bits becomes the largest possible quantity."""
     table = fields.child(name)
@@ -19,7 +36,7 @@ def saturating_amounts(fields: Fields, name: str) -> Amounts:
     return {resource: amount for resource, amount in found.items() if amount is not None}
 
 
-def read_resources(fields: Fields, read: ReadAmounts = Fields.amounts) -> tuple[Amounts, Amounts]:
+def read_resources(fields: Fields, read: ReadAmounts = pod_amounts) -> tuple[Amounts, Amounts]:
     """Returns the limits and requests of a container or pod.
 
     If there is a limit but no request, the limit is also the request.
@@ -43,7 +60,7 @@ class Container:
         sidecar: whether the container keeps running beside all containers that start after it.
     """
 
-    def __init__(self, fields: Fields, read: ReadAmounts = Fields.amounts) -> None:
+    def __init__(self, fields: Fields, read: ReadAmounts = pod_amounts) -> None:
         self.name = str(fields.raw("name"))
         self.limits, self.requests = read_resources(fields, read)
         self.sidecar = fields.string("restartPolicy") == "Always"
