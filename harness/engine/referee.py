@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias
 
 from harness.base.errors import DecisionError
+from harness.base.text import counted
 from harness.base.units import INT64_MAX, format_duration
 from harness.engine.books import asked_by
 from harness.engine.events import (
@@ -241,7 +242,8 @@ class Referee:
             if pod in life.holds and not life.holds[pod].terminating
         ]
         if not pods or (preempt.pods is not None and len(pods) != len(preempt.pods)):
-            self.refuse(job, "some of the named pods hold nothing, or are already terminating")
+            which = "all of its pods" if preempt.pods is None else "some of the named pods"
+            self.refuse(job, f"{which} hold nothing, or are already terminating")
         life.preemptions += 1
         for pod in pods:
             lifecycle.evict_pod(life, pod, action, note, grace)
@@ -411,7 +413,9 @@ class Referee:
 
     def _check_waiting(self, life: Life, pod: int) -> None:
         if not life.is_wanted(pod):
-            self.refuse(life.job, f"pod {pod} is not one of the {life.wanted} pods that should run")
+            self.refuse(
+                life.job, f"pod {pod} should not run: only {counted(life.wanted, 'pod')} of the job should"
+            )
         if pod in life.holds or pod in life.ended:
             self.refuse(life.job, f"pod {life.current_name(pod)} is not waiting")
 

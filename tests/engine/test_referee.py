@@ -145,7 +145,11 @@ def told(decide: Any) -> type[Greedy]:
             f"a finite number, and its weighted share an integer, not 1 and {2**70}",
         ),
         (POOL, lambda j: [QueueShare("default", "x", None)], "not 'x' and None"),  # type: ignore[arg-type]
-        (NODES, lambda j: [Bind(j["small"], range(2), "n1")], "pod 1 is not one of the 1 pods"),
+        (
+            NODES,
+            lambda j: [Bind(j["small"], range(2), "n1")],
+            "pod 1 should not run: only 1 pod of the job should",
+        ),
         (
             NODES,
             lambda j: [Bind(j["small"], range(0), "n1")],
@@ -163,12 +167,21 @@ def told(decide: Any) -> type[Greedy]:
         ),
         (NODES, lambda j: [Bind(j["small"], range(1), "n1")] * 2, "pod small is not waiting"),
         (NODES, lambda j: [Nominate(j["small"], 0, "n9")], "there is no node 'n9'"),
-        (NODES, lambda j: [Nominate(j["small"], 7, "n1")], "pod 7 is not one of the 1 pods"),
+        (
+            NODES,
+            lambda j: [Nominate(j["small"], 7, "n1")],
+            "pod 7 should not run: only 1 pod of the job should",
+        ),
         (NODES, lambda j: [Bind(j["small"], range(1), "n1"), Unnominate(j["small"], 0)], "is not waiting"),
         (
             NODES,
             lambda j: [Bind(j["gang"], range(1), "n1"), Preempt(j["gang"], None, "", range(2))],
-            "hold nothing, or are already terminating",
+            "some of the named pods hold nothing, or are already terminating",
+        ),
+        (
+            NODES,
+            lambda j: [Bind(j["gang"], range(1), "n1"), *[Preempt(j["gang"], None, "", grace=9)] * 2],
+            "all of its pods hold nothing, or are already terminating",
         ),
     ],
 )
