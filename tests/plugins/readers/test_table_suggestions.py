@@ -131,6 +131,32 @@ def test_suggest_knows_records_in_a_document_and_delimiters(
     assert "t.json: line 1: is not JSON: " in capsys.readouterr().err
 
 
+def test_suggest_knows_amounts_in_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The name within the object counts, unless another column has such a name itself."""
+    resources = {"cpus": 4, "memory_gb": 2, "gpus": 1}
+    row = {"id": "a", "submit_time": 0, "run_time": 60, "gpus": 8, "resources": resources}
+    (tmp_path / "t.json").write_text(json.dumps([row]))
+    assert called(["trace", "convert", str(tmp_path / "t.json"), "--map", "suggest"]) == 0
+    drafted = yaml.safe_load(capsys.readouterr().out)["columns"]
+    assert drafted["request.cpu"] == "col('resources.cpus')"
+    assert drafted["request.memory"] == "col('resources.memory_gb') : GB"
+    assert drafted["request.nvidia.com/gpu"] == "gpus"
+
+
+def test_a_column_without_a_name_is_called_by_its_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An index that pandas writes has no name, and spreadsheets write empty columns at the end."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(",submit_time,run_time,,\n7,0,60,,\n8,1,60,,\n")
+    assert called(["trace", "convert", "a.csv", "--map", "suggest"]) == 0
+    drafted = capsys.readouterr().out
+    assert "# unused columns: column 1, column 4, column 5" in drafted
+    (tmp_path / "m.yaml").write_text(drafted.replace("row()", "col('column 1')"))
+    assert called(["trace", "convert", "a.csv", "out.parquet", "--map", "m.yaml"]) == 0
+    assert pl.read_parquet("out.parquet")["job_id"].to_list() == ["7", "8"]
+
+
 def test_suggest_knows_a_table_without_a_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A number is no name of a column, so the first line is a row, even if cells are equal."""
     (tmp_path / "t.csv").write_text("v1,s1,0,0,4\nv2,s1,300,7200,2\n")
@@ -301,6 +327,15 @@ def test_a_draft_asks_for_the_zone_of_dates_without_a_time(
             "JOB_NAME,COBALT_JOBID,QUEUED_TIMESTAMP,QUEUE_NAME,NODES_USED,NODES_REQUESTED,maxcpu",
             "x,477455,2021-01-01 00:00:00,default,128,130,99.5",
             {"job_id": "COBALT_JOBID", "submit_time": "QUEUED_TIMESTAMP", "pods": "NODES_USED"},
+        ),
+        (
+            ",job_id,submit_ms,start_ms,end_ms,partition,maxcpu",
+            "0,1.0,1590000000000,1590000001000,1590000002000,p,2",
+            {
+                "job_id": "job_id",
+                "submit_time": "submit_ms : unix-ms",
+                "duration": "end_ms - start_ms : unix-ms",
+            },
         ),
         (
             "pod,namespace,cpu_request,gpu_request,created_at,vc",

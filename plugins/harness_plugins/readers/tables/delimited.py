@@ -88,12 +88,15 @@ def _likely(path: Path, data: bytes) -> str:
 def column_names(path: Path, data: bytes, delimiter: str, *, header: bool) -> list[str]:
     """Returns the column names of delimited text, from its first record.
 
+    A column without a name, such as the index that pandas writes, is called `column 1` by its position.
+
     Raises:
         TraceError: the record is not text, or names a column twice.
     """
     names = first_cells(path, data, delimiter)
     if not header:
         return [str(number) for number in range(1, len(names) + 1)]
+    names = [name or f"column {place}" for place, name in enumerate(names, 1)]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         faults = [Fault("header", f"names the column {shown(name)} twice") for name in twice]

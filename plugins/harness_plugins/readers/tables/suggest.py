@@ -20,7 +20,7 @@ from harness_plugins.readers.tables.files import find_files
 from harness_plugins.readers.tables.mapping import HINT, TOTAL
 from harness_plugins.readers.tables.sample import Sample, sample_of
 
-_TIME = r"(_?(time|timestamp|at|date|ts))*"
+_TIME = r"(_?(time|timestamp|at|date|ts)|_(s|sec|seconds|ms|us|ns|unix|epoch|utc))*"
 _SIZE = r"(_?(alloc|allocated|used|count|num|req|request|requested))*"
 _OF = r"((num|n|alloc|req|request|requested)_?)?"
 _UNITS = {
@@ -150,12 +150,15 @@ def _found(frame: pl.DataFrame) -> dict[str, str]:
             name
             for name in frame.columns
             if name not in found.values()
-            and re.fullmatch(pattern, _plain(name))
+            and any(re.fullmatch(pattern, each) for each in (_plain(name), _last(name)))
             and _holds(frame, name)
             and not (wanted == "pods" and _is_text(frame[name]))
         ]
         if several:
-            found[wanted] = min(several, key=lambda name: _rank(frame, wanted, name))
+            found[wanted] = min(
+                several,
+                key=lambda name: (not re.fullmatch(pattern, _plain(name)), _rank(frame, wanted, name)),
+            )
     lists = [
         name
         for name in frame.columns
@@ -176,6 +179,11 @@ def _rank(frame: pl.DataFrame, wanted: str, name: str) -> tuple[int, bool, bool]
 def _plain(name: str) -> str:
     """Returns a name in lower case, with underscores between its words."""
     return re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower().strip("_")
+
+
+def _last(name: str) -> str:
+    """Returns the name within its object: `cpus` of `resources.cpus`."""
+    return _plain(name.rpartition(".")[2])
 
 
 def _holds(frame: pl.DataFrame, name: str) -> bool:
