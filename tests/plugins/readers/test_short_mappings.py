@@ -50,6 +50,7 @@ def test_the_schemas_own_names_need_no_mapping(read_text: Callable) -> None:
     """Numbers are seconds and cores; a row without a duration is left out and counted."""
     trace = read_text(CANONICAL)
     assert (trace.reader, dict(trace.left_out), trace.rows_read) == ("csv", {"without duration": 1}, 2)
+    assert not any(" is " in note for note in trace.notes)  # "queue is queue" would say nothing
     (job,) = trace.frame.to_dicts()
     assert job == {
         "job_id": "a",

@@ -130,7 +130,8 @@ def _values(
 
 def _notes(mapping: TableMapping, twice: int) -> Iterator[str]:
     for name, source in mapping.columns.items():
-        yield f"{name} is {source.text}"
+        if source.text != name:
+            yield f"{name} is {source.text}"
     if mapping.zone != "UTC":
         yield f"times without a zone are in {mapping.zone}"
     if twice:
