@@ -48,6 +48,7 @@ json_layout = click.option("--json", "layout", flag_value="json", help="The same
 ANOTHER = "choose another file with -o"
 """The hint if the file of an option `-o` cannot be written."""
 
+_RUN, _TABLE = "run.json", ".parquet"
 _MARKDOWN = (".md", ".markdown")
 
 
@@ -63,12 +64,24 @@ def spare(source: Path, output: Path, what: str = "file") -> None:
         raise InputError(f"{output} is the {what} itself", hint="give the output another name")
 
 
+def spare_runs(output: Path) -> None:
+    """Check that a command does not overwrite a file of a stored run, which can't be made again.
+
+    Raises:
+        InputError: the path is the description or a table of a run.
+    """
+    described = output.parent / _RUN
+    if output.is_file() and described.is_file() and (output.name == _RUN or output.suffix == _TABLE):
+        raise InputError(f"{output} is part of the run {output.parent}", hint=ANOTHER)
+
+
 def parquet_target(positional: Path | None, option: Path | None) -> Path:
     """Returns the path of the trace to write, which is given as an argument or with -o.
 
     Raises:
         OptionError: the path is given twice or not at all, or it does not have the suffix `.parquet`, by
             which readers recognize the format.
+        InputError: the file is part of a run.
     """
     if positional is not None and option is not None:
         raise OptionError(f"the output is given twice: {positional} and -o {option}", hint="give one")
@@ -80,6 +93,7 @@ def parquet_target(positional: Path | None, option: Path | None) -> Path:
             f"{target} does not end with .parquet, but the command writes Parquet",
             hint=f"call it {target / 'OUT.parquet' if target.is_dir() else target.with_suffix('.parquet')}",
         )
+    spare_runs(target)
     return target
 
 
@@ -88,8 +102,9 @@ def writing(output: Path, hint: str | None = None) -> Iterator[Path]:
     """Provide a path for a file, which is written completely or not at all.
 
     Raises:
-        InputError: the file cannot be written. An existing file stays unchanged.
+        InputError: the file cannot be written, or is part of a run. An existing file stays unchanged.
     """
+    spare_runs(output)
     try:
         with whole_file(output) as file:
             yield file

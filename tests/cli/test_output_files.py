@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cli_environment import called
+
+import harness
 
 TRACES = Path(__file__).parents[2] / "traces"
 
@@ -40,6 +43,34 @@ def test_what_is_read_is_not_written_over(
     assert called(arguments) == 2
     assert f"{name} is the {what} itself" in capsys.readouterr().err
     assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        (["export", "--format", "perfetto"], "run.json"),
+        (["export", "--format", "openmetrics"], "jobs.parquet"),
+        (["report"], "run.json"),
+        (["trace", "from-run"], "stints.parquet"),
+    ],
+)
+def test_no_file_of_a_run_is_written_over(
+    command: list[str],
+    file: str,
+    write_trace: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Other files may lie beside those of the run."""
+    monkeypatch.chdir(tmp_path)
+    run = harness.replay(write_trace({}), output="results").path
+    before = (run / file).read_bytes()
+    assert called([*command, str(run), "-o", str(run / file)]) == 2
+    assert f"{run / file} is part of the run {run}" in capsys.readouterr().err
+    assert (run / file).read_bytes() == before
+    if command == ["report"]:
+        assert called(["report", str(run), "-o", str(run / "report.html")]) == 0
 
 
 @pytest.mark.parametrize(
