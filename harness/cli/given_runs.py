@@ -26,6 +26,8 @@ def given_runs(
     rest = [word for word in words if Path(word) not in runs]
     if len(runs) < count:
         runs, rest = [Path(word) for word in words[:count]], list(words[count:])
+    if len(runs) > count:
+        runs = list(dict.fromkeys(runs))  # Two patterns may stand for the same runs.
     if len(rest) > others:
         raise click.UsageError(f"Got unexpected extra argument ({rest[others]})")
     if len(runs) < count:

@@ -14,7 +14,7 @@ import harness as library
 def runs(write_trace: Callable[..., Path], folder: Path) -> list[str]:
     """Three runs of one job, the latest first."""
     trace = write_trace({"submit_time": 60})
-    made = [library.replay(trace, output="results", seed=seed).path for seed in range(3)]
+    made = [library.replay(trace, output="results", until=f"{days}d").path for days in (1, 2, 3)]
     return [str(path) for path in reversed(made)]
 
 
@@ -40,6 +40,14 @@ def test_more_runs_than_a_command_accepts_are_listed(
     )
     assert f"name {number} of them: harness" in said
     assert said.endswith(" ".join([*sorted(runs[: len(runs) - 1 if number == "two" else 1]), *rest]))
+
+
+def test_a_run_that_several_patterns_stand_for_counts_once(harness: Callable, runs: list[str]) -> None:
+    """`diff results/a-* results/*-b` may give the two runs twice."""
+    assert harness("diff", *runs[:2], *runs[:2]).code == 0
+    assert "these are 3" in harness("diff", *runs, *runs).err
+    assert "accepts two runs, but this is only one" in harness("diff", *runs[:1] * 3).err
+    assert f"{runs[0]} is given twice" in harness("diff", runs[0], runs[0]).err
 
 
 def test_a_missing_or_further_argument_is_named(harness: Callable, runs: list[str]) -> None:
