@@ -459,8 +459,11 @@ def test_what_cannot_be_forecast_is_said(tmp_path: Path) -> None:
         ask(cluster(queue("q", 4), running), history=past)
     with pytest.raises(InputError, match="the run time of default/next is unknown"):
         ask(cluster(queue("q", 4), running, waiting))
-    with pytest.raises(OptionError, match="recorded does not take over the running jobs of a cluster"):
+    with pytest.raises(
+        OptionError, match="recorded does not take over the running jobs of a cluster"
+    ) as refused:
         ask(cluster(queue("q", 4), running, waiting), history=past, plugin="recorded")
+    assert "has running=" in (refused.value.hint or "")
     with pytest.raises(OptionError, match="contain a later event"):
         ask(cluster(queue("q", 4), running, waiting), history=past, now=_now() - 3 * HOUR)
 

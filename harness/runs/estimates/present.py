@@ -95,7 +95,7 @@ def now_of(
     if policy.running is None:
         raise OptionError(
             f"{policy.name} does not take over the running jobs of a cluster, so it cannot make a forecast",
-            hint="name another plugin with -p",
+            hint="name another plugin with -p; a policy takes over jobs if its PolicySpec has running=",
         )
     time = latest_of(cluster) if at is None else at
     arrivals = running_jobs(policy, replace(cluster, as_of=time), 0)

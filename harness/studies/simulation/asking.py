@@ -151,7 +151,7 @@ class Question:
         if policy.running is None:
             raise OptionError(
                 f"{policy.name} cannot take over a cluster's running jobs, so it cannot answer",
-                hint="name another plugin with -p",
+                hint="name another plugin with -p; a policy takes over jobs if its PolicySpec has running=",
             )
         scheduler = Scheduler(
             policy,
