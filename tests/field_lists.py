@@ -305,6 +305,7 @@ _VALUES: Mapping[str, list[Any]] = {
     "status.phase": ["Succeeded"],
     "featureGates": [{"PartialAdmission": False}],
     "requeuingStrategy.timestamp": ["Eviction"],
+    "resources.quotaCheckStrategy": ["IgnoreUndeclared"],
     "blockAdmission": [True],
     "status.conditions[].status": ["False"],
     "status.conditions[].type": ["Ready"],

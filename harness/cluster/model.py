@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.cluster.kinds.elastic import ElasticQuota
     from harness.cluster.kinds.kueue_configuration import KueueConfiguration
     from harness.cluster.kinds.kueue_controller import KueueController
+    from harness.cluster.kinds.kueue_requests import Counting
     from harness.cluster.kinds.pod_groups import PodGroup
     from harness.cluster.kinds.pods import Pod
     from harness.cluster.kinds.request_defaults import LimitRange, RuntimeClass
@@ -322,6 +323,13 @@ class Cluster(Value):
     def nodes_change(self) -> bool:
         """True if a node is added, removed or changed during the replay."""
         return any(edit.kind == "Node" for instant in self.changes for edit in instant.edits)
+
+    @cached_property
+    def counting(self) -> Counting:
+        """The rules by which Kueue counts requests against quotas."""
+        from harness.cluster.kinds.kueue_requests import Counting
+
+        return Counting() if self.kueue is None else self.kueue.counting
 
     @property
     def resource_groups(self) -> list[ResourceGroup]:

@@ -91,11 +91,7 @@ _FIRST: list[Row] = [
 """The fields that exist only in v1beta1."""
 
 _SECOND: list[Row] = [
-    *assumed(
-        "as with BlockUndeclared, a workload that requests a resource without any quota is not admitted",
-        "resources.quotaCheckStrategy",
-        usual=("BlockUndeclared",),
-    ),
+    *modelled("resources.quotaCheckStrategy"),
     *assumed(
         "harness does not know the amounts of devices of these classes, and counts them as zero",
         "resources.deviceClassMappings[].sources",

@@ -31,7 +31,7 @@ GATES = (
     "FlavorFungibilityImplicitPreferenceDefault", "FlavorFungibilityPreserveScanProgress",
     "HierarchicalCohorts", "KueueDRAIntegration", "KueueDRARejectWorkloadsWhenDRADisabled", "LendingLimit",
     "PartialAdmission", "PrioritizePreemptorWorkloads", "PriorityBoost", "PrioritySortingWithinCohort",
-    "ReclaimablePods", "RecomputeAssignmentUponPreemptionTargetsOverlap",
+    "QuotaCheckStrategy", "ReclaimablePods", "RecomputeAssignmentUponPreemptionTargetsOverlap",
     "SchedulerTimestampPreemptionBuffer", "SchedulingEquivalenceHashing", "TASFailedNodeReplacement",
     "TASFailedNodeReplacementFailFast", "TASHandleOverlappingFlavors", "TASProfileMixed",
     "TASRecomputeAssignmentWithinSchedulingCycle", "TASReplaceNodeDueToNotReadyOverFixedTime",

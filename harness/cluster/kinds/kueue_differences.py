@@ -50,6 +50,7 @@ _BY_GATE: Mapping[str, tuple[int, str]] = Frozen(
             0,
             "A Workload with device claims is queued, although devices do not count against quotas.",
         ),
+        "QuotaCheckStrategy": (9808, "quotaCheckStrategy does not exist, or has no effect."),
         "RecomputeAssignmentUponPreemptionTargetsOverlap": (
             13863,
             (
@@ -218,10 +219,10 @@ def counting_sentences(cluster: Cluster) -> Iterator[str]:
 
     If the Configuration maps DeviceClasses but no gate is on to count devices, a sentence says so.
     """
-    if cluster.kueue is None:
-        return
-    counting, release = cluster.kueue.counting, controller_release(cluster.kueue_controller)
+    counting, release = cluster.counting, controller_release(cluster.kueue_controller)
     yield from counting.sentences()
+    if counting.ignores_undeclared and is_on_in(cluster, "QuotaCheckStrategy"):
+        yield "resources that a ClusterQueue does not cover need no quota of this queue"
     if counting.devices and not any(is_on_in(cluster, gate) for gate in _DEVICES):
         gate = next((each for each in _DEVICES if _can_be_set(each, release)), "")
         yield "no devices, since " + (

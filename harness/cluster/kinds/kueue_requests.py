@@ -1,8 +1,9 @@
 """Computes the requests that Kueue counts against quotas.
 
 Kueue excludes or transforms some resources, and counts devices by class. The upstream code is
-`dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937), and
-`validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941).
+`dropExcludedResources` and `applyResourceTransformations` in pkg/workload/workload.go (KEP 2937),
+`validateDeviceClassMappings` in pkg/config/validation.go (KEP 2941), and `IgnoreUndeclaredResources` in
+pkg/scheduler/flavorassigner/flavorassigner.go (KEP 7513).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _MOST_MAPPINGS, _MOST_CLASSES = 16, 8
 """The maximum number of mappings, and the maximum number of classes in a mapping, that Kueue accepts."""
 
 _RETAIN, _REPLACE = "Retain", "Replace"
+_IGNORE = "IgnoreUndeclared"
 
 
 @final
@@ -54,12 +56,15 @@ class Counting(Value):
             resource.
         measured: the classes for which Kueue counts a quantity inside each device, such as its memory, and
             not the device. harness doesn't know these quantities, so such devices count as nothing.
+        ignores_undeclared: whether a resource that a ClusterQueue does not cover needs no quota there, if
+            the feature gate `QuotaCheckStrategy` is on.
     """
 
     excluded: tuple[str, ...] = ()
     transformations: tuple[Transformation, ...] = ()
     devices: Mapping[str, str] = field(default_factory=frozen, metadata=NEWER)
     measured: tuple[str, ...] = field(default=(), metadata=NEWER)
+    ignores_undeclared: bool = field(default=False, metadata=NEWER)
 
     def counted(
         self, requests: Mapping[str, int], *, exact: bool = True, keeps_inputs: bool = True
@@ -117,7 +122,11 @@ def read_counting(fields: Fields) -> Counting:
             item.fault("input", f"{source} is transformed twice")
         replaces = item.choice("strategy", (_RETAIN, _REPLACE), _RETAIN) == _REPLACE
         found[source] = Transformation(source, replaces, item.string("multiplyBy"), _outputs(item))
-    return Counting(fields.texts("excludeResourcePrefixes"), tuple(found.values()), *_read_mappings(fields))
+    prefixes, strategy = fields.texts("excludeResourcePrefixes"), "quotaCheckStrategy"
+    ignores = fields.choice(strategy, ("BlockUndeclared", _IGNORE), "BlockUndeclared") == _IGNORE
+    if ignores and prefixes:
+        fields.fault(strategy, f"cannot be {_IGNORE} together with excludeResourcePrefixes")
+    return Counting(prefixes, tuple(found.values()), *_read_mappings(fields), ignores)
 
 
 def _read_mappings(fields: Fields) -> tuple[Mapping[str, str], tuple[str, ...]]:

@@ -18,7 +18,7 @@ from harness_plugins.kueue.record.inactive import why_inactive
 from harness_plugins.kueue.record.places import room_in_words
 from harness_plugins.kueue.rules.device_claims import asking_of
 from harness_plugins.kueue.rules.feature_gates import Gates
-from harness_plugins.kueue.rules.flavor_offers import Suiting, counting_of, requests_of
+from harness_plugins.kueue.rules.flavor_offers import Suiting, counting_of, ignores_undeclared, requests_of
 from harness_plugins.kueue.rules.topology.placement import (
     IMPLIED,
     PodSetRequest,
@@ -63,6 +63,7 @@ class Impossible:
         self._suiting = Suiting(cluster, gates)
         self._partial = gates.partial_admission
         self._counted = counting_of(cluster, gates)
+        self._ignores_undeclared = ignores_undeclared(cluster, gates)
         self._binder = binder
         self._topologies: WorkloadTopologies | None = None
         if gates.topology_aware_scheduling and cluster.nodes and not cluster.nodes_change:
@@ -103,7 +104,7 @@ class Impossible:
             parts.append([self._placed(pod_set, part, queue) for part in of_pod_set])
             total.update(wanted)
         every = [*chain.from_iterable(parts)]
-        why = uncovered(queue, total)
+        why = "" if self._ignores_undeclared else uncovered(queue, total)
         for part in every:
             why = why or part.never(queue.name)
         if len(every) > 1:

@@ -65,6 +65,33 @@ def test_what_begins_with_an_excluded_prefix_needs_no_quota() -> None:
     assert Happened(cluster(queue("a", cpu=1)), jobs).admitted == []
 
 
+@pytest.mark.parametrize(
+    ("section", "gates", "found"),
+    [
+        ({"quotaCheckStrategy": "IgnoreUndeclared"}, {}, ["a", "b"]),
+        ({"quotaCheckStrategy": "IgnoreUndeclared"}, {"QuotaCheckStrategy": False}, ["b"]),
+        ({"quotaCheckStrategy": "BlockUndeclared"}, {}, ["b"]),
+    ],
+)
+def test_what_a_queue_does_not_cover_needs_no_quota_if_it_is_ignored(
+    section: dict[str, str], gates: dict[str, bool], found: list[str]
+) -> None:
+    """It counts nowhere else: `a` and `b` fill the quota of 2 cores, and `c` waits."""
+    where = cluster(queue("q", cpu=2), configuration(resources=section, featureGates=gates))
+    assert where.warnings == ()
+    jobs = Jobs().add("a", "q", pod_sets=(pods(**{"cpu": 1000, "ephemeral-storage": GI}),))
+    for name in "bc":
+        jobs.add(name, "q", pod_sets=(pods(cpu=1000 if found == ["a", "b"] else 2000),))
+    assert Happened(where, jobs).admitted == found
+
+
+def test_ignoring_what_is_not_covered_excludes_prefixes() -> None:
+    """Kueue refuses to start with both (`validateQuotaCheckStrategy`)."""
+    section = {"quotaCheckStrategy": "IgnoreUndeclared", "excludeResourcePrefixes": ["example.com/"]}
+    with pytest.raises(ClusterError, match="together with excludeResourcePrefixes"):
+        cluster(queue("q", cpu=2), resources(**section))
+
+
 @pytest.mark.parametrize(("replaces", "found"), [(True, {"b": 6}), (False, {"a": 3, "b": 6})])
 def test_a_retained_resource_counts_beside_its_outputs(replaces: bool, found: dict[str, int]) -> None:
     """A replaced one does not count itself."""

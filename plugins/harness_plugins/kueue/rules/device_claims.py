@@ -15,7 +15,6 @@ from harness.models.cluster import (
     ALL_DEVICES,
     ClaimTemplate,
     Cluster,
-    Counting,
     DeviceRequest,
     frozen,
     limits_by_namespace,
@@ -37,7 +36,7 @@ class DeviceClaims:
 
     def __init__(self, cluster: Cluster, gates: Gates) -> None:
         self._templates = cluster.claim_templates
-        self._counting = Counting() if cluster.kueue is None else cluster.kueue.counting
+        self._counting = cluster.counting
         self._rules = gates.rules
         self._counts = gates.kueue_dra_integration or gates.dynamic_resource_allocation
         self._rejects = gates.kueue_dra_reject_workloads_when_dra_disabled

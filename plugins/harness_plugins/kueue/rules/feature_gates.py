@@ -125,6 +125,7 @@ class Gates:
     prioritize_preemptor_workloads: bool
     priority_boost: bool
     priority_sorting_within_cohort: bool
+    quota_check_strategy: bool
     reclaimable_pods: bool
     recompute_assignment_upon_preemption_targets_overlap: bool
     scheduler_timestamp_preemption_buffer: bool

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias, final
 
-from harness.models.cluster import (
-    Cluster,
-    ClusterQueue,
-    Counting,
-    ResourceFlavor,
-    ResourceGroup,
-    TopologyRequest,
-)
+from harness.models.cluster import Cluster, ClusterQueue, ResourceFlavor, ResourceGroup, TopologyRequest
 from harness.models.constraints import Constraints
 from harness.models.quota import QuotaTree
 from harness.policy import PodSet
@@ -87,6 +80,7 @@ class FlavorOffers:
         self._counted = counting_of(cluster, gates)
         self._suiting = Suiting(cluster, gates)
         self._zero_needs_no_quota = gates.rules.zero_needs_no_quota
+        self._ignores_undeclared = ignores_undeclared(cluster, gates)
 
     def __call__(self, asks: Asks, queue: ClusterQueueState) -> tuple[PodSetOffer, ...]:
         """Returns what a queue offers to each pod set of a job."""
@@ -123,7 +117,8 @@ class FlavorOffers:
                 groups.append(GroupOffer(resources, amounts, flavors, tuple(cells)))
         # Before PR 8241, a request of 0 that no group covers made the pod set fail, too.
         uncovered = any(left.values()) if self._zero_needs_no_quota else bool(left)
-        return PodSetOffer(pod_set, not uncovered, tuple(groups), self._suiting.places(pod_set, queue), mates)
+        covered = self._ignores_undeclared or not uncovered
+        return PodSetOffer(pod_set, covered, tuple(groups), self._suiting.places(pod_set, queue), mates)
 
     def _cells(self, flavor: str, resources: tuple[str, ...]) -> tuple[int, ...] | None:
         """Returns the flavor-resources of a flavor, or None if it lacks quota for one of the resources."""
@@ -138,11 +133,17 @@ Counted: TypeAlias = Callable[[Mapping[str, int]], Mapping[str, int]]
 
 def counting_of(cluster: Cluster, gates: Gates) -> Counted:
     """Returns a function that counts requested resources, by a release's rules and its Configuration."""
-    counting = Counting() if cluster.kueue is None else cluster.kueue.counting
     rules = gates.rules
     return partial(
-        counting.counted, exact=rules.exact_transformations, keeps_inputs=rules.keeps_transformed_inputs
+        cluster.counting.counted,
+        exact=rules.exact_transformations,
+        keeps_inputs=rules.keeps_transformed_inputs,
     )
+
+
+def ignores_undeclared(cluster: Cluster, gates: Gates) -> bool:
+    """Returns True if a resource that a queue does not cover needs no quota (IgnoreUndeclaredResources)."""
+    return gates.quota_check_strategy and cluster.counting.ignores_undeclared
 
 
 def requests_of(asks: Asks, queue: ClusterQueue, counted: Counted) -> list[Mapping[str, int]]:
