@@ -461,7 +461,7 @@ class Cluster(Value):
         from harness.cluster.kinds.elastic import USUAL_NAMES, semantics_of
 
         if self.scheduler is not None:
-            return (self.scheduler.scheduler_name,)
+            return self.scheduler.scheduler_name, *self.scheduler.other_names
         return "", USUAL_NAMES.get(semantics_of(self.elastic_quotas), "")
 
     def priority_of(self, name: str) -> PriorityClass | None:

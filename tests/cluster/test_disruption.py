@@ -256,7 +256,52 @@ def test_what_is_beyond_the_model_is_warned_of() -> None:
     assert any("extenders is not modelled" in warning for warning in warnings)
 
 
-def test_a_second_profile_is_refused() -> None:
-    """One scheduler is modelled."""
-    with pytest.raises(ClusterError, match="profiles: harness models one scheduler: give one profile"):
-        configuration(profiles=[{}, {}])
+BINPACK = {
+    "schedulerName": "binpack",
+    "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("profiles", "names", "kind", "warned"),
+    [
+        ([BINPACK, {"schedulerName": "default-scheduler"}], ("", "binpack"), "LeastAllocated", "binpack"),
+        ([BINPACK, {"schedulerName": "other"}], ("binpack", "other"), "MostAllocated", "other"),
+        ([BINPACK, {**BINPACK, "schedulerName": "same"}], ("binpack", "same"), "MostAllocated", ""),
+    ],
+)
+def test_pods_of_all_profiles_are_placed_by_the_settings_of_one(
+    profiles: list[Any], names: tuple[str, ...], kind: str, warned: str
+) -> None:
+    """The default scheduler's, or the first; if the settings of another profile differ, a warning says so."""
+    found = configuration(profiles=profiles)
+    assert found.scheduler_names == names
+    assert found.scheduler.scoring.kind == kind
+    said = [each for each in found.warnings if "apply to the pods of" in each]
+    assert [each.split(" of ")[-1].split(",")[0] for each in said] == ([warned] if warned else [])
+
+
+def test_pods_of_another_profile_get_nodes() -> None:
+    """They are not pods of another scheduler."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"schedulerName": "binpack", "containers": [{"name": "c"}]},
+    }
+    found = configuration(profiles=[{"schedulerName": "default-scheduler"}, BINPACK])
+    (read,) = cluster_from([*found.manifests, pod], "test").pods
+    assert found.schedules(read)
+
+
+@pytest.mark.parametrize(
+    ("profiles", "says"),
+    [
+        ([BINPACK, BINPACK], r"profiles\[1\].schedulerName: binpack is the name of another profile"),
+        ([BINPACK, {}], r"profiles\[1\].schedulerName: is missing"),
+    ],
+)
+def test_profiles_that_kube_scheduler_refuses_are_refused(profiles: list[Any], says: str) -> None:
+    """Each of several profiles has a name of its own."""
+    with pytest.raises(ClusterError, match=says):
+        configuration(profiles=profiles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
@@ -12,6 +12,7 @@ from harness.base.values import Value, fixed
 from harness.cluster.coverage.scheduling import IDLE_PLUGINS, MODELLED_PLUGINS
 from harness.cluster.draft import Draft
 from harness.cluster.kinds.pod_reading import read_scheduler
+from harness.cluster.kinds.pods import DEFAULT_SCHEDULER
 from harness.cluster.model import NEWER
 from harness.cluster.yaml.fields import Fields
 
@@ -68,7 +69,7 @@ USUAL_PLACEMENT = DevicePlacement()
 
 @fixed()
 class SchedulerConfiguration(Value):
-    """The modelled fields of a KubeSchedulerConfiguration that has one profile.
+    """The modelled fields of a KubeSchedulerConfiguration, with the settings of one of its profiles.
 
     Absent fields have kube-scheduler's defaults.
 
@@ -83,6 +84,7 @@ class SchedulerConfiguration(Value):
         scheduler_name: the name by which pods choose this scheduler, or "" for Kubernetes' default scheduler.
         scoring: how NodeResourcesFit scores nodes.
         devices: how pods that share GPUs are placed. Upstream has no such argument.
+        other_names: the names of the other profiles, in the same form as `scheduler_name`.
     """
 
     percentage_of_nodes_to_score: int = 0
@@ -94,6 +96,7 @@ class SchedulerConfiguration(Value):
     scheduler_name: str = field(default="", metadata=NEWER)
     scoring: ScoringStrategy = field(default=USUAL_STRATEGY, metadata=NEWER)
     devices: DevicePlacement = field(default=USUAL_PLACEMENT, metadata=NEWER)
+    other_names: tuple[str, ...] = field(default=(), metadata=NEWER)
 
     @property
     def plugin(self) -> str:
@@ -108,46 +111,68 @@ _ALL = "*"
 def read_scheduler_configuration(fields: Fields, draft: Draft) -> None:
     """Read a KubeSchedulerConfiguration. A second KubeSchedulerConfiguration is a fault.
 
-    A warning names each plugin that the configuration disables but harness keeps enabled.
+    The settings of the default scheduler's profile apply to the pods of all profiles. If no profile is the
+    default scheduler's, the first one takes its place. A warning names each profile with other settings, and
+    each plugin that the configuration disables but harness keeps enabled.
     """
     warn = partial(draft.warnings.add, "KubeSchedulerConfiguration", "")
     percentage = fields.integer("percentageOfNodesToScore", least=0, most=100)
     disabled = fields.boolean("disablePreemption")
-    algorithm = _algorithm(fields, None)
-    candidates, nodes, weight, name, scoring = 10, 100, 1, "", USUAL_STRATEGY
-    devices = USUAL_PLACEMENT
+    usual = SchedulerConfiguration(percentage, disabled, preemption_algorithm=_algorithm(fields, None))
     profiles = fields.items("profiles")
-    if len(profiles) > 1:
-        fields.fault("profiles", "harness models one scheduler: give one profile")
-    for profile in profiles[:1]:
-        percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
-        name = read_scheduler(profile)
-        disabled = _without_preemption(profile.child("plugins"), warn) or disabled
-        for config in profile.items("pluginConfig"):
-            args = config.child("args")
-            algorithm = _algorithm(args, algorithm)
-            match config.string("name"):
-                case "DefaultPreemption":
-                    candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
-                    nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
-                    if not candidates and not nodes:
-                        what = (
-                            "is 0, and so is minCandidateNodesAbsolute; kube-scheduler requires that one of "
-                            "them is above 0"
-                        )
-                        args.fault("minCandidateNodesPercentage", what)
-                case "InterPodAffinity":
-                    weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
-                case "NodeResourcesFit" if "scoringStrategy" in args:
-                    scoring = _scoring(args.child("scoringStrategy"))
-                case "DeviceShare":
-                    policy = args.choice("placement", DEVICE_POLICIES, DEVICE_POLICIES[0])
-                    seed = args.integer("seed", least=0) if "seed" in args else None
-                    devices = DevicePlacement(policy, seed)
-    found = SchedulerConfiguration(
+    found = [_read_profile(profile, usual, warn) for profile in profiles] or [usual]
+    names = [each.scheduler_name for each in found]
+    for number, (profile, name) in enumerate(zip(profiles, names, strict=False)):
+        if name in names[:number]:
+            profile.fault("schedulerName", f"{name or DEFAULT_SCHEDULER} is the name of another profile")
+        elif len(profiles) > 1 and not profile.string("schedulerName"):
+            profile.fault("schedulerName", "is missing; it may be left out only if there is one profile")
+    chosen = found[names.index("") if "" in names else 0]
+    others = [each for each in found if each is not chosen]
+    for each in others:
+        if replace(each, scheduler_name=chosen.scheduler_name) != chosen:
+            settings = f"the settings of {chosen.scheduler_name or DEFAULT_SCHEDULER}"
+            pods = f"the pods of {each.scheduler_name}"
+            warn(f"profiles: {settings} apply to {pods}, because harness models one profile")
+    chosen = replace(chosen, other_names=tuple(each.scheduler_name for each in others))
+    draft.schedulers.add("", chosen, fields)
+
+
+def _read_profile(
+    profile: Fields, usual: SchedulerConfiguration, warn: Callable[[str], None]
+) -> SchedulerConfiguration:
+    """Returns the configuration with the settings of a profile."""
+    percentage = usual.percentage_of_nodes_to_score
+    percentage = profile.integer("percentageOfNodesToScore", percentage, least=0, most=100)
+    disabled = _without_preemption(profile.child("plugins"), warn) or usual.disable_preemption
+    algorithm = usual.preemption_algorithm
+    candidates, nodes, weight, scoring = 10, 100, 1, USUAL_STRATEGY
+    devices = USUAL_PLACEMENT
+    for config in profile.items("pluginConfig"):
+        args = config.child("args")
+        algorithm = _algorithm(args, algorithm)
+        match config.string("name"):
+            case "DefaultPreemption":
+                candidates = args.integer("minCandidateNodesPercentage", candidates, least=0, most=100)
+                nodes = args.integer("minCandidateNodesAbsolute", nodes, least=0)
+                if not candidates and not nodes:
+                    what = (
+                        "is 0, and so is minCandidateNodesAbsolute; kube-scheduler requires that one of "
+                        "them is above 0"
+                    )
+                    args.fault("minCandidateNodesPercentage", what)
+            case "InterPodAffinity":
+                weight = args.integer("hardPodAffinityWeight", weight, least=0, most=100)
+            case "NodeResourcesFit" if "scoringStrategy" in args:
+                scoring = _scoring(args.child("scoringStrategy"))
+            case "DeviceShare":
+                policy = args.choice("placement", DEVICE_POLICIES, DEVICE_POLICIES[0])
+                seed = args.integer("seed", least=0) if "seed" in args else None
+                devices = DevicePlacement(policy, seed)
+    name = read_scheduler(profile)
+    return SchedulerConfiguration(
         percentage, disabled, candidates, nodes, weight, algorithm, name, scoring, devices
     )
-    draft.schedulers.add("", found, fields)
 
 
 def _scoring(fields: Fields) -> ScoringStrategy:
