@@ -241,3 +241,13 @@ def test_a_workload_ends_with_its_job(kind: str, status: Manifest | None, ended:
     assert of(dump).finished == ended
     assert any("counts as finished, because its job has ended" in each for each in dump.warnings) == ended
     assert [each.id for each, *_ in running_jobs(dump)] == ([] if ended else ["d/job-a-1a2b3"])
+
+
+def test_a_variant_of_a_workload_holds_no_quota_of_its_own() -> None:
+    """With concurrent admission, the admission of a variant is also that of the Workload that owns it."""
+    variant = workload("a", 1, held=9, owners=owner("Workload", "job-a-1a2b3", "w-a"))
+    variant["metadata"].update(name="job-a-f-4c5d6", uid="w-a-f")
+    dump = cluster(held(), variant, job("a", 9), pod("a", "n0", 1))
+    assert [each.name for each in dump.workloads] == ["job-a-1a2b3"]
+    assert [each.workload for each in dump.pods] == ["d/job-a-1a2b3"]
+    assert [each for each in dump.warnings if "variant of another Workload" in each]

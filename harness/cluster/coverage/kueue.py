@@ -153,6 +153,10 @@ _GATES = "the workload may preempt other workloads at any time, because harness 
 _METADATA: list[Row] = [
     *modelled("metadata.annotations{kueue.x-k8s.io/(priority-boost|admission-gated-by)}"),
     *assumed(
+        "the workload may get any flavor of its queue",
+        "metadata.annotations{kueue.x-k8s.io/workload-allowed-resource-flavors}",
+    ),
+    *assumed(
         "harness treats the workload as an ordinary one that holds quota for all of its pods",
         f"metadata.(annotations|labels){{kueue.x-k8s.io/{_SLICES}}}",
     ),

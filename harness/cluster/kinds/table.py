@@ -26,7 +26,7 @@ from harness.cluster.kinds.scheduling_groups import (
     read_scheduling_workload,
 )
 from harness.cluster.kinds.topology import check_topologies, read_topology
-from harness.cluster.kinds.workloads import read_workload
+from harness.cluster.kinds.workload_reading import read_workload
 from harness.plugins.loading import installed_kinds
 
 KUEUE_CONFIGURATION = "config.kueue.x-k8s.io"

@@ -11,7 +11,7 @@ from typing import Any
 from harness.base.pod_set import PodSet, TopologyRequest
 from harness.base.units import SECOND, since_1970
 from harness.base.values import Value, fixed
-from harness.cluster.draft import Draft, read_metadata
+from harness.cluster.draft import read_metadata
 from harness.cluster.kinds.containers import Container, pod_requests, read_resources, saturating_amounts
 from harness.cluster.kinds.topology import TopologyAssignment, read_topology_assignment, read_topology_request
 from harness.cluster.model import NEWER, frozen
@@ -190,12 +190,6 @@ class Workload(Value):
         """Returns True if the workload has this condition and its status is True."""
         found = self.conditions.get(condition)
         return found is not None and found.status
-
-
-def read_workload(fields: Fields, draft: Draft) -> None:
-    """Read a Workload that is pending, holds quota, or has finished."""
-    found = workload_from(fields, draft.pod_sets)
-    draft.workloads.add((found.namespace, found.name), found, fields)
 
 
 def workload_from(fields: Fields, known: dict[str, tuple[PodSet, ...]]) -> Workload:
