@@ -202,6 +202,9 @@ def _read(path: Path, spec: ReaderSpec, options: Mapping[str, Any]) -> Reading:
         raise PluginError(
             f"reader {spec.name!r} of {spec.owner!r} returned a wrong Reading for {path}: {fault}"
         )
+    if reading.frame.is_empty() and reading.left_out:
+        reasons = "; ".join(f"{count:,} {reason}" for reason, count in reading.left_out.items())
+        raise TraceError(str(path), [Fault("", f"holds no jobs, because all rows are left out: {reasons}")])
     return reading
 
 

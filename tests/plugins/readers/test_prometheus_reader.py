@@ -166,6 +166,12 @@ def test_a_pod_without_completion_ends_with_its_last_sample(read_text: Read) -> 
     assert row["recorded_end"] == datetime.fromtimestamp(20, UTC)
 
 
+def test_without_jobs_no_pod_arrives_with_its_job(read_text: Read) -> None:
+    """A note of "0 pods, the first of their Jobs" would be odd."""
+    notes = read_text(answer(*lived()), name="a.json").notes
+    assert "pods arrive when they were created" in notes
+
+
 def test_a_completion_counts_in_a_final_phase_only(read_text: Read) -> None:
     """A container that starts again takes its time away."""
     completion = series("kube_pod_completion_time", (12, 11))

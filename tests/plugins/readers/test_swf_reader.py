@@ -222,6 +222,13 @@ def test_jobs_without_a_run_time_are_left_out_or_take_no_time(tmp_path: Path) ->
     assert "1 job has no run time: they run for 0 seconds" in zero.notes
 
 
+def test_a_log_of_which_no_row_is_left_says_why(tmp_path: Path) -> None:
+    """The columns of a trace are then missing, too, which nobody needs to know."""
+    assert faults(tmp_path, log({"run": -1}, {"run": -1}, {"submit": -5})) == [
+        "holds no jobs, because all rows are left out: 1 submit time unknown; 2 run time unknown (-1)"
+    ]
+
+
 def test_a_row_is_left_out_for_one_reason(tmp_path: Path) -> None:
     """Rows read are rows kept plus rows left out."""
     opened = read(

@@ -219,10 +219,10 @@ def _notes(
     yield f"each pod is a separate job; samples are {seconds} apart"
     if options["arrival"] == "job":
         with_job = sum(job.owner is not None and job.submit == job.owner.created for job in jobs)
-        yield (
+        first = (
             f"{counted(with_job, 'pod')}, the first of their Jobs, arrive when their Job was created; other "
-            "pods when they were created"
         )
+        yield f"{first if with_job else ''}pods arrive when they were created"
     yield f"pods that lived less than {seconds} may be in no sample; their number is unknown"
     without = {(pod.namespace, pod.owner) for pod in pods}
     unseen = sum(key not in without for key in owners)
