@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.base.errors import InputError, OptionError, why
+from harness.base.errors import ClusterError, InputError, OptionError
 from harness.base.options import factor
 from harness.base.text import printable
 from harness.base.units import exact_number, to_amount
@@ -18,6 +18,7 @@ from harness.cli.calibration import calibrated
 from harness.cli.output import output_file, spare, write_output
 from harness.cli.screen import put
 from harness.cli.trace_file import from_file, open_file
+from harness.cluster.yaml.sources import text_of
 
 if TYPE_CHECKING:
     from harness.trace.calibration import Calibration
@@ -141,11 +142,9 @@ def _levels(text: str) -> dict[str, int]:
 def _weights(path: Path) -> dict[str, Fraction]:
     """Returns the weight of each queue from the first two columns of a CSV file with a header."""
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (OSError, ValueError) as error:
-        raise OptionError(
-            f"--quota {path}: cannot be read: {why(error)}", hint="give equal, proportional or a CSV file"
-        ) from error
+        rows = list(csv.reader(text_of(path, "give equal, proportional or a CSV file").splitlines()))
+    except ClusterError as error:
+        raise OptionError(f"--quota {error.message}", hint=error.hint) from error
     found: dict[str, Fraction] = {}
     for number, row in enumerate(rows[1:], 2):
         if not any(row):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -12,12 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
-from harness.base.errors import OptionError, why
+from harness.base.errors import ClusterError, OptionError
 from harness.base.frozen import Frozen
 from harness.base.names import kubernetes_name
 from harness.base.options import did_you_mean
-from harness.base.text import agreeing
+from harness.base.text import agreeing, first_of
 from harness.base.values import Value, fixed
+from harness.cluster.yaml.sources import text_of
 from harness.trace.job_rows import has_pod_sets
 from harness.trace.schema import has_names
 from harness.trace.trace import Trace
@@ -43,10 +45,12 @@ def read_queue_map(path: str) -> dict[str, Place]:
         OptionError: the file cannot be read, or lines are invalid. The error lists all invalid lines.
     """
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            head, *rows = [[cell.strip() for cell in row] for row in csv.reader(file)] or [[]]
-    except (OSError, ValueError, csv.Error) as error:
-        raise OptionError(f"--tenants map:{path}: cannot be read: {why(error)}", hint=_HINT) from error
+        lines = csv.reader(io.StringIO(text_of(Path(path), _HINT), newline=""))
+        head, *rows = [[cell.strip() for cell in row] for row in lines] or [[]]
+    except ClusterError as error:
+        raise OptionError(f"--tenants map:{error.message}", hint=error.hint) from error
+    except csv.Error as error:
+        raise OptionError(f"--tenants map:{path}: cannot be read: {error}", hint=_HINT) from error
     unknown = sorted({*head} - {_QUEUE, _NAMESPACE, _LOCAL_QUEUE})
     if unknown or _QUEUE not in head or len(head) < 2 or len({*head}) < len(head):
         raise OptionError(
@@ -197,10 +201,8 @@ def _names(frame: pl.DataFrame, _: str) -> pl.DataFrame:
 def _mapped(frame: pl.DataFrame, path: str, places: Mapping[str, Place]) -> pl.DataFrame:
     queues = set(frame["queue"].unique().to_list())
     if not queues & places.keys():
-        known = ", ".join(sorted(queues)[:_NAMED])
-        raise OptionError(
-            f"--tenants map:{path} names no queue of the trace", hint=f"its queues are {known}, ..."
-        )
+        known = first_of(sorted(queues), _NAMED)
+        raise OptionError(f"--tenants map:{path} names no queue of the trace", hint=f"there is: {known}")
     spaces = {name: place.namespace for name, place in places.items() if place.namespace}
     called = {name: place.local_queue for name, place in places.items() if place.local_queue}
     queue = frame["queue"].cast(pl.String)

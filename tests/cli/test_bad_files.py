@@ -64,6 +64,31 @@ def test_a_trace_that_cannot_be_read(harness: Callable, folder: Path, trace: str
     assert not (folder / "results").exists()
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["cluster", "check", "latin"],
+        ["cluster", "from-slurm", "latin"],
+        ["cluster", "init", "trace.parquet", "--quota", "latin"],
+        ["replay", "trace.parquet", "--patch", "latin"],
+        ["replay", "trace.parquet", "--tenants", "map:latin"],
+        ["sweep", "latin.yaml"],
+        ["trace", "generate", "latin.yaml", "-o", "out.parquet"],
+    ],
+    ids=" ".join,
+)
+def test_text_in_another_encoding_names_the_line_and_the_remedy(
+    harness: Callable, folder: Path, trace: str, call: list[str]
+) -> None:
+    """Whatever the file is for."""
+    for name in ("latin", "latin.yaml"):
+        (folder / name).write_bytes("kind: Node\nname: größer\n".encode("latin-1"))
+    ended = harness(*call)
+    assert (ended.code, ended.out) == (2, "")
+    assert "is not UTF-8 text: byte 19 (line 2) is 0xf6" in ended.err
+    assert "iconv -f WINDOWS-1252 -t UTF-8" in ended.err
+
+
 def test_a_folder_of_results_that_cannot_be_written(harness: Callable, folder: Path, trace: str) -> None:
     """A file in the way of the results, of the trace's folder, or a name that no folder can have."""
     (folder / "file").touch()

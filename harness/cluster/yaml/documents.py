@@ -21,9 +21,11 @@ from typing import Any
 import yaml
 
 from harness.base.errors import Fault, SpecError, why
+from harness.base.files.packed import IN_UTF8
 from harness.base.json_text import DEEPEST, leading_json
 from harness.base.values import Value, fixed
 from harness.cluster.yaml.scalars import BOOLEAN_FIELDS, NotFiniteError, Word, resolved
+from harness.cluster.yaml.sources import not_utf8
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -69,9 +71,7 @@ def read_specification(path: Path, what: str, *, hint: str | None = None) -> tup
         data = path.read_bytes()
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise faulty(
-            Fault("", f"is not UTF-8 text: byte {error.start} does not belong to a character")
-        ) from error
+        raise SpecError(str(path), [Fault("", not_utf8(error))], hint=IN_UTF8) from error
     except (OSError, ValueError) as error:
         raise faulty(Fault("", f"cannot be read: {why(error)}")) from error
     faults: list[Fault] = []

@@ -93,14 +93,18 @@ def text_of(path: Path, hint: str = _HINT) -> str:
         data = unpacked_bytes(data)
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        data = error.object
-        line = data.count(b"\n", 0, error.start) + 1
-        what = f"is not UTF-8 text: byte {error.start} (line {line:,}) is {data[error.start]:#04x}"
-        raise ClusterError(str(path), [Fault("", what)], hint=IN_UTF8) from error
+        raise ClusterError(str(path), [Fault("", not_utf8(error))], hint=IN_UTF8) from error
     except PackedError as error:
         raise ClusterError(str(path), [Fault("", str(error))], hint=error.hint) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error, hint) from error
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """Returns what is wrong with the first byte of a text that is not UTF-8, with its line."""
+    data, at = error.object, error.start
+    line = data.count(b"\n", 0, at) + 1
+    return f"is not UTF-8 text: byte {at} (line {line:,}) is {data[at]:#04x}"
 
 
 def _unreadable(path: Path, error: OSError | ValueError, hint: str = _HINT) -> ClusterError:
