@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.base.errors import TraceError
+from harness.base.errors import Fault, TraceError
 from harness.base.text import first_of
 from harness.cluster.changes.edits import ever
 from harness.runs.cache import Lasting
@@ -25,6 +25,7 @@ _fits: Lasting[None] = Lasting()
 The key says whether only ClusterQueues admit jobs although ElasticQuotas exist as well.
 """
 
+_DUMP = "kubectl get nodes,clusterqueues -o yaml > FILE, or harness cluster init TRACE -o FILE"
 _DROP = "harness replay --drop-impossible leaves out jobs of unknown queues and jobs that can never start"
 
 
@@ -98,9 +99,16 @@ def _check_fit(trace: Trace, cluster: Cluster, *, by_queues: bool) -> None:
 
     there = ever(cluster)
     faults = cluster_faults(homed(trace, there), there, by_queues=by_queues)
+    source = cluster.source or "the cluster"
+    if faults and not (there.nodes or there.resource_groups):
+        raise TraceError(
+            source,
+            [Fault("", "has neither Nodes nor quotas of ClusterQueues, so no job can start")],
+            hint=_DUMP,
+        )
     if faults:
         raise TraceError(
-            f"{trace.path} does not fit {cluster.source or 'the cluster'}",
+            f"{trace.path} does not fit {source}",
             faults,
             hint="; ".join(filter(None, (map_hint(faults), _DROP))),
         )

@@ -74,6 +74,19 @@ def test_where_cluster_queues_admit_an_elastic_quota_of_that_name_is_not_enough(
     assert [str(each) for each in refused.value.faults] == [f"row 1 (job 'j0'), queue: {fault}"]
 
 
+@pytest.mark.parametrize("plugin", ["kueue-classic", "none"])
+def test_a_cluster_without_any_capacity_is_one_fault(plugin: str, trace: Path, tmp_path: Path) -> None:
+    """Otherwise, each job would be larger than the cluster, and the hint would leave out all of them."""
+    path = tmp_path / "empty.yaml"
+    path.write_text("{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n")
+    with pytest.raises(TraceError) as refused:
+        Request(trace, plugin=plugin, cluster=path).plan(load())
+    assert [str(each) for each in refused.value.faults] == [
+        "has neither Nodes nor quotas of ClusterQueues, so no job can start"
+    ]
+    assert "harness cluster init" in (refused.value.hint or "")
+
+
 @pytest.mark.parametrize("plugin", ["kueue-classic", "fairsharing"])
 def test_a_plugin_that_needs_queues_warns_where_there_is_none(
     plugin: str, trace: Path, tmp_path: Path
