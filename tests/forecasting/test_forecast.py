@@ -255,6 +255,16 @@ def test_a_job_that_is_in_the_dump_already_is_noted(tmp_path: Path) -> None:
     assert any(each.startswith(there) for each in found.notes)
 
 
+def test_a_field_of_a_submitted_job_that_is_not_modelled_is_noted(tmp_path: Path) -> None:
+    """As it is for a Workload of the dump."""
+    world, past = cluster(queue("q", 4)), ran(tmp_path, *[5.0] * 60)
+    job = workload("mine", 4)
+    job["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    found = harness.forecast(world, history=past, submit=job, futures=2, workers=1, now=_now())
+    said = "Workload default/mine: metadata.annotations.kueue.x-k8s.io/elastic-job is not modelled: "
+    assert any(each.startswith(said) for each in found.notes)
+
+
 def test_one_job_more_behind_all_others_displaces_nobody(tmp_path: Path) -> None:
     """It waits for both; all futures are the same as without it."""
     world = cluster(queue("q", 4), workload("runs", 4, since=2), workload("next", 4, hours=1))

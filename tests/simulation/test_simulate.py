@@ -1136,3 +1136,29 @@ def test_notes_name_what_the_answer_does_not_take_into_account() -> None:
     ):
         asked_now = harness.simulate(where, plugins=LIBRARY)
         assert any(part in note for note in asked_now.notes)
+
+
+PVC = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_notes_name_the_fields_of_a_job_that_are_not_modelled(each: bool) -> None:
+    """As they do for the objects of a dump, with the place in the Workload that Kueue makes of the job."""
+    jobs = [job(1), job(1, name="other", nodeSelectors={"a": "b"}, **PVC)]
+    found = harness.simulate(cluster_from(dump(), "dump"), jobs, plugins=LIBRARY, each=each)
+    of_pods = "Workload d/{}: spec.podSets[].template.spec.".format
+    told = [note.removeprefix(of_pods("other")) for note in found.notes if note.startswith(of_pods("other"))]
+    first, second = told
+    assert first == "nodeSelectors is not modelled: no such field is known; did you mean 'nodeSelector'?"
+    assert second.startswith("volumes[].persistentVolumeClaim is not modelled: the volume does not bind")
+    assert not [note for note in found.notes if note.startswith("Workload d/mine")]
+
+
+def test_notes_name_the_fields_of_pods_that_are_not_modelled() -> None:
+    """Of a job without a queue."""
+    found = harness.simulate(
+        cluster_from([node("n0")], "dump"),
+        [{**job(1, 2, **PVC), "metadata": {"name": "mine", "namespace": "d"}}],
+        plugins=LIBRARY,
+    )
+    assert [note for note in found.notes if "persistentVolumeClaim is not modelled" in note]

@@ -170,6 +170,7 @@ class Asked:
             job = read_job(Path(asked)) if isinstance(asked, (str, Path)) else asked
             notes += already_there(cluster, [job])
             more = submitted(cluster, job, source)
+            notes += more.warnings[len(cluster.warnings) :]
             worlds.append(self._with_job(more, source, history, settings, worlds[0][0], why))
         return _Side(worlds, tuple(notes))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from harness.base.errors import ClusterError, Fault, InputError
 from harness.base.json_text import mapping_of
 from harness.base.options import did_you_mean
+from harness.cluster.coverage.kueue import WORKLOAD as COVERAGE
+from harness.cluster.draft import Warnings, unmodelled
 from harness.cluster.kinds.kueue_controller import controller_release
 from harness.cluster.kinds.kueue_differences import is_on_in
 from harness.cluster.kinds.kueue_releases import state_at
@@ -168,8 +170,8 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
     queue gets the LocalQueue `default` of its namespace, if there is one and Kueue manages jobs of this
     namespace.
 
-    The original cluster is not changed. The kind of the job must be one of `KINDS`. `queued` says whether
-    Kueue admits jobs.
+    The original cluster is not changed. The result also has warnings about fields of the job that harness
+    does not model. The kind of the job must be one of `KINDS`. `queued` says whether Kueue admits jobs.
 
     Raises:
         ClusterError: the manifest is faulty, or Kueue suspends the job and never starts it.
@@ -250,7 +252,20 @@ def submitted(cluster: Cluster, job: Job, source: str, *, queued: bool = True) -
         raise InputError(f"{source}: there is no LocalQueue {queue!r} in namespace {namespace}", hint=hint)
     latest = max(1 + max((each.created or 0 for each in cluster.workloads), default=0), cluster.as_of or 0)
     youngest = (replace(each, created=latest) for each in workloads)
-    return replace(cluster, workloads=(*cluster.workloads, *youngest))
+    warnings = *cluster.warnings, *_unmodelled(documents)
+    return replace(cluster, workloads=(*cluster.workloads, *youngest), warnings=warnings)
+
+
+def _unmodelled(workloads: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Returns warnings about the fields of submitted Workloads that harness does not model."""
+    warnings = Warnings()
+    for each in workloads:
+        version = str(each.get("apiVersion")).rpartition("/")[2]
+        name = f"{each['metadata']['namespace']}/{each['metadata']['name']}"
+        for found in COVERAGE.of(version).findings(each):
+            if not found.wanted:
+                warnings.add(WORKLOAD, name, unmodelled(found))
+    return warnings.sentences()
 
 
 def _queue_given(cluster: Cluster, kind: str, namespace: str, labels: Mapping[str, Any], source: str) -> str:
@@ -383,5 +398,10 @@ def _with_pods(
         for each in cluster.manifests
         if str(each.get("apiVersion")).rpartition("/")[0] in _READ_WITH_PODS
     ]
-    read = cluster_from([*beside, *pods], source).pods
-    return replace(cluster, pods=(*cluster.pods, *read), manifests=(*cluster.manifests, *pods))
+    read = cluster_from([*beside, *pods], source)
+    return replace(
+        cluster,
+        pods=(*cluster.pods, *read.pods),
+        manifests=(*cluster.manifests, *pods),
+        warnings=(*cluster.warnings, *(each for each in read.warnings if each.startswith("Pod "))),
+    )

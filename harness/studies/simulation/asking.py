@@ -88,6 +88,7 @@ class Question:
             plays = Plays(ready, [one.ids for one in found])
             answers += [with_changes(plays, one) if looks and one.verdict != STARTS else one for one in found]
             notes = notes or said
+            notes += [each for each in ready.cluster.warnings if each not in notes]
         if self.trace is None:
             notes += already_there(moment.cluster, [one.manifest for one in asked])
         scheduler = moment.scheduler
