@@ -19,7 +19,8 @@ from harness.cluster.draft import INDEX, NOT_READ, Draft, unmodelled
 from harness.cluster.kinds.active_checks import with_active_checks
 from harness.cluster.kinds.kind import Kind
 from harness.cluster.kinds.kueue import implied_cohorts
-from harness.cluster.kinds.kueue_controller import is_kueue_controller, kueue_controller
+from harness.cluster.kinds.kueue_configuration import GATES, with_gates
+from harness.cluster.kinds.kueue_controller import controller_gates, is_kueue_controller, kueue_controller
 from harness.cluster.kinds.table import CHECKS, KINDS, KUEUE_CONFIGURATION, Kinds
 from harness.cluster.model import Cluster, frozen
 from harness.cluster.owners import matched
@@ -146,6 +147,10 @@ def cluster_of(
     workloads, pods = matched(
         tuple(draft.workloads.values()), draft.pods.values(), draft.succeeded, manifests
     )
+    gates = controller_gates(manifests)
+    for name in sorted(gates.keys() - set(GATES)):
+        what = f"--feature-gates sets {name}, but harness assumes that this gate has its default value"
+        draft.warnings.add("Kueue's controller", "", what)
     for each in workloads:
         if each.job_ended:
             draft.warnings.add("Workload", each.key, "counts as finished, because its job has ended")
@@ -172,7 +177,7 @@ def cluster_of(
             {kind: frozen(found) for kind, found in sorted(draft.brought.items()) if found}
         ),
         scheduler=next(iter(draft.schedulers.values()), None),
-        kueue=next(iter(draft.kueue_configurations), None),
+        kueue=with_gates(next(iter(draft.kueue_configurations), None), gates),
         kueue_controller=kueue_controller(manifests),
         warnings=(
             *draft.warnings.sentences(),

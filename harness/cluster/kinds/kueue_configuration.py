@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from harness.base.options import did_you_mean
 from harness.base.units import MINUTE
@@ -135,6 +135,20 @@ def read_kueue_configuration(fields: Fields, draft: Draft) -> None:
     )
     if len(draft.kueue_configurations) > 1:
         fields.fault("", "is a second Configuration of Kueue; give only one")
+
+
+def with_gates(
+    configuration: KueueConfiguration | None, gates: Mapping[str, bool]
+) -> KueueConfiguration | None:
+    """Returns a Configuration with the feature gates that the controller's command line sets."""
+    if not gates:
+        return configuration
+    found = configuration or KueueConfiguration()
+    modelled = {name: on for name, on in gates.items() if name in GATES}
+    others = {name: on for name, on in gates.items() if name in GATES_BY_RELEASE and name not in GATES}
+    return replace(
+        found, gates=frozen({**found.gates, **modelled}), other_gates=frozen({**found.other_gates, **others})
+    )
 
 
 def _admission_fair_sharing(fields: Fields) -> AdmissionFairSharing:

@@ -13,8 +13,8 @@ from harness.cluster.kinds.kueue_releases import NEWEST, RELEASES, Release, stat
 
 GATES_BY_RELEASE: Mapping[str, str] = Frozen(
     {
-        "AllAlpha": "",
-        "AllBeta": "",
+        "AllAlpha": "13=F",
+        "AllBeta": "13=F",
         "AdmissionCheckValidationRules": "",
         "AdmissionFairSharing": "13=F 15=T",
         "AdmissionGatedBy": "17=F 19=T",

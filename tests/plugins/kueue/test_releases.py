@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from harness import Cluster, PodSet
 from harness.base.errors import HarnessError, OptionError
 from harness.base.options import resolve
 from harness.cluster.kinds.kueue_configuration import GATES
-from harness.cluster.kinds.kueue_differences import differences
+from harness.cluster.kinds.kueue_differences import differences, is_on_in
 from harness.cluster.kinds.kueue_gates import GATES_BY_RELEASE, RULES_BY_RELEASE, is_on, why_refused
 from harness.cluster.kinds.kueue_releases import (
     NEWEST,
@@ -371,6 +372,44 @@ def test_the_deployment_goes_before_a_pod_and_a_pod_that_is_going_does_not_count
     assert release_of(cluster(pods[0]), options()) == NEWEST
     assert str(release_of(cluster(pods[1]), options())) == "v0.16.1"
     assert str(release_of(cluster(pods[1], deployment("v0.17.1@sha256:0a")), options())) == "v0.17.1"
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"args": ["--config=/c.yaml", "--feature-gates=PartialAdmission=false,PriorityBoost=true"]},
+        {"args": ["-feature-gates", "PriorityBoost=true, PartialAdmission=false"]},
+        {"command": ["/manager", "--feature-gates=PriorityBoost=1,PartialAdmission=0"], "args": ["-v=2"]},
+    ],
+)
+@pytest.mark.parametrize("made", [deployment, controller_pod])
+def test_the_command_line_of_the_controller_sets_feature_gates(
+    container: dict[str, Any], made: Callable[[str], dict[str, Any]]
+) -> None:
+    """Kueue's Helm chart writes them there, and not into the Configuration."""
+    controller = made("v0.17.2")
+    spec = controller["spec"] if controller["kind"] == "Pod" else controller["spec"]["template"]["spec"]
+    spec["containers"] = [{**each, **container} for each in spec["containers"]]
+    where = cluster(queue("q", cpu=1), controller)
+    assert where.warnings == ()
+    assert where.kueue is not None
+    assert where.kueue.gates == {"PriorityBoost": True, "PartialAdmission": False}
+    given = configuration(featureGates={"AdmissionFairSharing": False})
+    beside = cluster(queue("q", cpu=1), controller, given)
+    assert [is_on_in(beside, gate) for gate in ("PriorityBoost", "AdmissionFairSharing")] == [True, False]
+    jobs = Jobs().add("j", "q", pod_sets=(pod_set("main", 3, 1, least=1),))
+    assert Happened(where, jobs).admitted == []
+    assert Happened(cluster(queue("q", cpu=1)), jobs).admitted == ["j"]
+
+
+def test_a_gate_of_the_command_line_that_is_not_modelled_is_warned_of() -> None:
+    """Kueue knows AllAlpha in all releases."""
+    controller = deployment("v0.17.2")
+    controller["spec"]["template"]["spec"]["containers"][1]["args"] = ["--feature-gates=AllAlpha=true"]
+    where = cluster(queue("q", cpu=1), controller)
+    (said,) = where.warnings
+    assert said.startswith("Kueue's controller: --feature-gates sets AllAlpha, but harness assumes")
+    assert Happened(where, Jobs().add("j", "q")).admitted == ["j"]
 
 
 def test_the_option_goes_before_the_manifests_and_is_not_assumed() -> None:
