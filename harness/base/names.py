@@ -24,6 +24,11 @@ def is_word(value: object) -> bool:
     return all(char.isalnum() or char in "-_.+" for char in value)
 
 
+def as_word(text: str) -> str:
+    """Converts a text to a name as in `is_word`, or to "" if no character can begin a name."""
+    return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")
+
+
 def is_path(value: object) -> bool:
     """Returns True if a value is a name, or several names with `/` between them."""
     return isinstance(value, str) and all(map(is_name, value.split("/")))

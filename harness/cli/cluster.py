@@ -12,7 +12,6 @@ import click
 
 from harness.base.errors import ClusterError, InputError
 from harness.base.text import aligned, counted, printable
-from harness.base.units import format_amount
 from harness.cli.cluster_events import events
 from harness.cli.cluster_init import init
 from harness.cli.cluster_mig import slice_lines, slices_of
@@ -22,7 +21,7 @@ from harness.cli.cluster_work import work_of, work_tables
 from harness.cli.group import Group
 from harness.cli.output import deliver_manifests, spare
 from harness.cli.screen import fold, results_only, tell, terminal_width
-from harness.cluster.model import UNLIMITED, Cluster, ResourceGroup
+from harness.cluster.model import Cluster, ResourceGroup
 from harness.cluster.yaml.sources import sources
 
 _EXAMPLES = """\b
@@ -207,6 +206,8 @@ def _nominal(groups: Iterable[ResourceGroup]) -> dict[str, dict[str, int]]:
 
 
 def _report(content: Mapping[str, Any]) -> list[str]:
+    from harness.cluster.node_kinds import amount_text
+
     nodes = content["nodes"]
     lines = [printable(f"{content['source']}: {_counts(content)}")]
     if content["plugin"] is not None:
@@ -216,7 +217,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
     lines += [printable(f"Kueue counts: {sentence}") for sentence in content["counting"]]
     lines += _table(
         ("resource", f"total of {counted(nodes['count'], 'node')}"),
-        [(resource, _amount(resource, total)) for resource, total in sorted(nodes["total"].items())],
+        [(resource, amount_text(resource, total)) for resource, total in sorted(nodes["total"].items())],
     )
     lines += slice_lines(content["mig"])
     owners = [("queue", item["cohort"], item) for item in content["cluster_queues"]]
@@ -227,7 +228,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
     rows = []
     for kind, parent, item in owners:
         for flavor, quotas in (item["nominal"] or {"": {}}).items():
-            amounts = [_amount(name, quotas[name]) if name in quotas else "" for name in columns]
+            amounts = [amount_text(name, quotas[name]) if name in quotas else "" for name in columns]
             rows.append((kind, item["name"], parent, flavor, *amounts))
     lines += _table(("", "name", "cohort", "flavor", *columns), rows)
     lines += room_lines(content["flavor_nodes"])
@@ -239,7 +240,7 @@ def _report(content: Mapping[str, Any]) -> list[str]:
     for item in quotas:
         bounds = [(item[bound] or {}).get(name) for name in resources for bound in ("min", "max")]
         amounts = [
-            "" if each is None else _amount(resources[at // 2], each) for at, each in enumerate(bounds)
+            "" if each is None else amount_text(resources[at // 2], each) for at, each in enumerate(bounds)
         ]
         rows.append((item["name"], item["parent"], *amounts))
     heads = [f"{bound} {name}" for name in resources for bound in ("min", "max")]
@@ -283,10 +284,6 @@ def _counts(content: Mapping[str, Any]) -> str:
     counts += [(kind.partition(".")[0], len(found)) for kind, found in content["custom_resources"].items()]
     shown = [counted(count, what) for what, count in counts if count]
     return ", ".join(shown) or "no nodes and no queues"
-
-
-def _amount(resource: str, amount: int) -> str:
-    return "unlimited" if amount >= UNLIMITED else format_amount(resource, amount)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -31,8 +31,6 @@ class PluginChoice:
             PluginError: two plugins clash, or a blocked plugin is not installed.
         """
         if self._loaded is None:
-            from harness.plugins import load
-
             with results_only():
                 self._loaded = load(block=self.blocked)
         return self._loaded

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from harness.base.errors import OptionError
 from harness.base.files.standard_input import CALLED, STANDARD_INPUT
+from harness.base.names import LONGEST, as_word, is_name
 from harness.cli.screen import tell
 from harness.cluster.derive import plain_stem
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.sources import sources
 
-_LONGEST_NAME = 40
 _BASE = "base"
 _ENDINGS = (".cluster", ".patch", ".events")
 """Parts of file names that are left out of cluster names, such as `.cluster` before the suffix."""
@@ -87,7 +87,7 @@ def _given_name(clusters: Sequence[str]) -> str:
 def _require_names(worlds: Sequence[World]) -> None:
     names = [world.name for world in worlds]
     for name in names:
-        if names.count(name) > 1 or len(name) > _LONGEST_NAME:
+        if names.count(name) > 1 or len(name) > LONGEST:
             what = "two clusters would have this name" if names.count(name) > 1 else "it is too long"
             raise OptionError(
                 f"a cluster cannot have the name {name!r}: {what}",
@@ -134,10 +134,10 @@ def _split(text: str, option: str) -> tuple[str, Path]:
         return "", Path(text)
     if not path:
         raise OptionError(f"{option} {text!r} names no file", hint="give a PATH, or NAME=PATH")
-    if not name or len(name) > _LONGEST_NAME or _safe(name) != name:
+    if not is_name(name):
         raise OptionError(
             f"{option} {text!r}: {name!r} cannot be the name of {path!r}",
-            hint=f"use up to {_LONGEST_NAME} letters, digits, and `-_.+`; the first must not be `-` or `.`",
+            hint=f"use up to {LONGEST} letters, digits, and `-_.+`; the first must not be `-` or `.`",
         )
     return name, Path(path)
 
@@ -145,7 +145,7 @@ def _split(text: str, option: str) -> tuple[str, Path]:
 def _name(path: Path, level: int) -> str:
     """Returns the last parts of a path as a name. The names of several paths are joined by +."""
     name = "+".join("-".join(_parts(each)[-level:]) for each in sources(path))
-    return _safe(name)[-_LONGEST_NAME:].lstrip(".-") or "cluster"
+    return as_word(name)[-LONGEST:].lstrip(".-") or "cluster"
 
 
 def _levels(path: Path) -> int:
@@ -160,10 +160,6 @@ def _parts(path: Path) -> tuple[str, ...]:
     for ending in _ENDINGS:
         stem = stem.removesuffix(ending)
     return (*whole.parts[1:-1], stem)
-
-
-def _safe(text: str) -> str:
-    return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in text).lstrip(".-")
 
 
 def tell_quota_is_capacity(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from harness.base.errors import Fault, HarnessError, InputError, SpecError
 from harness.base.frozen import Frozen
-from harness.base.names import checked_label
+from harness.base.names import as_word, checked_label
 from harness.base.options import did_you_mean
 from harness.cluster.derive import plain_stem
 from harness.cluster.yaml.documents import read_documents, read_specification
@@ -393,4 +393,4 @@ def label_of(path: Path) -> str:
     stem = plain_stem(path)
     for ending in (".cluster", ".patch"):
         stem = stem.removesuffix(ending)
-    return "".join(char if char.isalnum() or char in "-_.+" else "-" for char in stem).lstrip(".-") or "input"
+    return as_word(stem) or "input"
