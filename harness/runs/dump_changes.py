@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from harness.base.errors import InputError
 from harness.base.json_text import mapping_of
+from harness.base.options import did_you_mean
 from harness.base.text import first_of
 from harness.cluster.kinds.pods import DEFAULT_SCHEDULER, Pod
 from harness.cluster.kinds.queues_missing import REMEDY
@@ -15,24 +17,23 @@ from harness.cluster.model import Cluster
 from harness.cluster.owners import owners_of
 from harness.cluster.standing import Standing, differs, requests_of_workloads, standing_of
 
+if TYPE_CHECKING:
+    from harness.plugins.registries import PolicySpec
+
 _NAMED = 3
 _FINDS = "the scheduler finds nodes for them"
 
 
-def not_as_it_was(
-    several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
-) -> Iterator[str]:
+def not_as_it_was(several: Sequence[Cluster], taken: Collection[str], policy: PolicySpec) -> Iterator[str]:
     """Yields sentences about the Workloads and Pods of a dump that a replay omits or changes.
 
     Args:
         several: the cluster with the work that exists at the beginning. If some work arrives later, the
             cluster with that work follows.
         taken: the `namespace/name` of each Workload and Pod that the policy takes over as a job.
-        name: the name of the policy.
-        by_queues: whether the policy admits Workloads by ClusterQueues. In that case, a Pod without a
-            Workload uses no quota.
+        policy: the policy of the replay.
     """
-    yield from _nobody_takes(several, taken, name, by_queues=by_queues)
+    yield from _nobody_takes(several, taken, policy)
     cluster = several[0]
     if not cluster.nodes:
         return
@@ -63,18 +64,16 @@ def not_as_it_was(
     yield from _said(
         more, "exceed the count in their Workloads", "running Pods use capacity of nodes, but no quota"
     )
-    if by_queues:
+    if policy.admits_by_queues(cluster):  # Otherwise, no Pod needs a Workload to use quota.
         alone = [pod.key for pod in cluster.pods if pod.key in taken and pod.key not in more]
         yield from _said(alone, "belong to no Workload", "they use capacity of nodes, but no quota")
 
 
-def _nobody_takes(
-    several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
-) -> Iterator[str]:
+def _nobody_takes(several: Sequence[Cluster], taken: Collection[str], policy: PolicySpec) -> Iterator[str]:
     def left(pod: Pod) -> bool:
         return not pod.terminating and pod.key not in taken and pod.workload not in taken
 
-    untaken = f"{name} does not take them over"
+    untaken = f"{policy.name} does not take them over"
     runs = [pod.key for pod in several[0].pods if left(pod) and pod.node in several[0].nodes]
     yield from _said(runs, "already run", f"{untaken}, so harness treats their nodes as free")
     found: dict[str, list[str]] = {}
@@ -84,7 +83,7 @@ def _nobody_takes(
                 found.setdefault(_why_untaken(each, pod), []).append(pod.key)
     for why, names in found.items():
         yield from _said(names, f"wait for a node{why and f', but have {why}'}", untaken)
-    yield from workloads_left_out(several, taken, name, by_queues=by_queues)
+    yield from workloads_left_out(several, taken, policy)
 
 
 def _why_untaken(cluster: Cluster, pod: Pod) -> str:
@@ -95,13 +94,13 @@ def _why_untaken(cluster: Cluster, pod: Pod) -> str:
 
 
 def workloads_left_out(
-    several: Sequence[Cluster], taken: Collection[str], name: str, *, by_queues: bool
+    several: Sequence[Cluster], taken: Collection[str], policy: PolicySpec
 ) -> Iterator[str]:
     """Yields sentences about the Workloads that a policy does not take over as jobs.
 
     For the arguments, see `not_as_it_was`.
     """
-    untaken = f"{name} does not take them over"
+    untaken, by_queues = f"{policy.name} does not take them over", policy.admits_by_queues(several[0])
     found: dict[tuple[str, str], list[str]] = {}
     for cluster in several:
         for each in cluster.workloads:
@@ -138,18 +137,34 @@ def workloads_missing(cluster: Cluster) -> Iterator[str]:
         )
 
 
-def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool) -> str:
-    """Returns the reason why a Workload or Pod of a dump does not wait; "" if the dump does not contain it.
+def named_waiting(
+    cluster: Cluster, names: Iterable[str], waiting: Collection[str], policy: PolicySpec
+) -> frozenset[str]:
+    """Returns the ids of the Workloads and Pods that a user names, as `NAME` or `NAMESPACE/NAME`.
 
-    `key` is the `namespace/name` of the Workload or Pod. `by_queues` says whether the policy admits by
-    ClusterQueues.
+    `waiting` contains the ids of all that wait for a start.
+
+    Raises:
+        InputError: one of them does not wait. The hint says why, if the dump contains it.
     """
+    found = set()
+    for name in names:
+        whole = name if "/" in name or name in waiting else f"default/{name}"
+        if whole not in waiting:
+            hint = _why_not_waiting(cluster, whole, policy) or did_you_mean(whole, waiting)
+            raise InputError(f"no Workload or Pod {whole} waits for a start", hint=hint)
+        found.add(whole)
+    return frozenset(found)
+
+
+def _why_not_waiting(cluster: Cluster, key: str, policy: PolicySpec) -> str:
+    """Returns the reason why a Workload or Pod does not wait; "" if the dump does not contain it."""
     for each in cluster.workloads:
         if each.key == key and not each.finished:
             if not each.takes_part:
                 return "it is deactivated: spec.active is false, or its condition DeactivationTarget is True"
-            if not by_queues:
-                return f"{policy} does not take over Workloads"
+            if not policy.admits_by_queues(cluster):
+                return f"{policy.name} does not take over Workloads"
             if (lost := _lost(cluster, each)) is not None:
                 what, then, told = lost
                 return "".join(_said([told], what, then, "Workload"))
@@ -157,7 +172,7 @@ def why_not_waiting(cluster: Cluster, key: str, policy: str, *, by_queues: bool)
         if pod.key == key and not pod.node:
             whose = f"it belongs to Workload {pod.workload}" if pod.workload else ""
             why = _why_untaken(cluster, pod)
-            return whose or f"{policy} does not take it over{why and f', because it has {why}'}"
+            return whose or f"{policy.name} does not take it over{why and f', because it has {why}'}"
     there = {*(each.key for each in cluster.workloads), *(pod.key for pod in cluster.pods)}
     return "it holds quota or a node, or has ended" if key in there else ""
 

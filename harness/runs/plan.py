@@ -196,7 +196,7 @@ class Plan(Value):
         found += self._nothing_played()
         found += self._startup_of_the_trace()
         found += self._other_algorithm()
-        found += self._left_out()
+        found += not_as_it_was(self._worlds, self._taken, self.policy)
         found += ignored_fields(self.policy, self.cluster, self.options)
         return tuple(found)
 
@@ -246,10 +246,6 @@ class Plan(Value):
                 f"KubeSchedulerConfiguration: preemptionAlgorithm {scheduler.preemption_algorithm} "
                 f"selects the plugin {scheduler.plugin}, but {name} ignores this setting"
             )
-
-    def _left_out(self) -> Iterator[str]:
-        by_queues = self.policy.admits_by_queues(self.cluster)
-        yield from not_as_it_was(self._worlds, self._taken, self.policy.name, by_queues=by_queues)
 
     @property
     def _worlds(self) -> list[Cluster]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from harness.base.errors import InputError, OptionError, TraceError
-from harness.base.options import did_you_mean, resolve
+from harness.base.options import resolve
 from harness.base.text import counted
 from harness.base.units import LONGEST, parse_duration
 from harness.cluster.changes.remake import require_manifests
@@ -18,12 +18,11 @@ from harness.cluster.load import load_cluster
 from harness.cluster.model import Cluster, frozen
 from harness.engine.losses import Losses
 from harness.plugins import Plugins
-from harness.plugins.registries import PolicySpec
 from harness.policy import Never
 from harness.runs.dump_changes import (
     already_there,
+    named_waiting,
     not_as_it_was,
-    why_not_waiting,
     workloads_left_out,
     workloads_missing,
 )
@@ -147,20 +146,22 @@ class Asked:
         self._check_queues(cluster, now)
         history, notes, why = self._history(cluster, settings, plugins)
         taken = {each.job.id for each in now.present}
-        by_queues = settings.policy.admits_by_queues(cluster)
+        policy, by_queues = settings.policy, settings.policy.admits_by_queues(cluster)
         there = replace(cluster, as_of=now.at)
-        notes += not_as_it_was([there], taken, settings.policy.name, by_queues=by_queues)
+        notes += not_as_it_was([there], taken, policy)
         notes += workloads_missing(there) if by_queues else ()
         if not now.waiting and self.submit is None:
-            lost = list(workloads_left_out([cluster], taken, settings.policy.name, by_queues=by_queues))
+            lost = list(workloads_left_out([cluster], taken, policy))
             raise InputError(
                 f"{cluster.source or 'the cluster'}: no Workload or Pod waits to be scheduled by "
-                f"{'; '.join([f'{settings.policy.name}, so there is no start to forecast', *lost])}",
+                f"{'; '.join([f'{policy.name}, so there is no start to forecast', *lost])}",
                 hint="choose another scheduler with -p, or add a job with --submit JOB.yaml"
                 if not lost or not by_queues
                 else None,
             )
-        worlds = [world_of(cluster, now, history, settings, why, self._named(now, cluster, settings.policy))]
+        waiting = {each.job.id for each in now.waiting}
+        named = named_waiting(cluster, self.workloads, waiting, policy)
+        worlds = [world_of(cluster, now, history, settings, why, named)]
         coming = worlds[0][0].coming
         if history is not None and coming is not None:
             notes += history.said_of_days(now.at, coming)
@@ -173,19 +174,6 @@ class Asked:
             notes += more.warnings[len(cluster.warnings) :]
             worlds.append(self._with_job(more, source, history, settings, worlds[0][0], why))
         return _Side(worlds, tuple(notes))
-
-    def _named(self, now: Now, cluster: Cluster, policy: PolicySpec) -> frozenset[str]:
-        waiting = {each.job.id for each in now.waiting}
-        asked = {name if "/" in name else f"default/{name}" for name in self.workloads}
-        if unknown := sorted(asked - waiting):
-            by_queues = policy.admits_by_queues(cluster)
-            raise InputError(
-                f"no Workload or Pod {unknown[0]} waits for a start",
-                hint=why_not_waiting(cluster, unknown[0], policy.name, by_queues=by_queues)
-                or did_you_mean(unknown[0], waiting)
-                or "name the workload with its namespace, as NAMESPACE/NAME",
-            )
-        return frozenset(asked)
 
     def _check_queues(self, cluster: Cluster, now: Now) -> None:
         if self.plugin is None or not now.waiting:

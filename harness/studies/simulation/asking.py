@@ -8,14 +8,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.base.errors import InputError, OptionError
-from harness.base.options import did_you_mean, resolve
+from harness.base.errors import OptionError
+from harness.base.options import resolve
 from harness.base.units import date_text, exact_duration
 from harness.cluster.load import load_cluster
 from harness.engine.losses import Losses
 from harness.plugins import Plugins
 from harness.runs.at_start import as_it_stands
-from harness.runs.dump_changes import already_there, not_as_it_was, why_not_waiting, workloads_missing
+from harness.runs.dump_changes import already_there, named_waiting, not_as_it_was, workloads_missing
 from harness.runs.inputs import cluster_for, default_plugin, read_trace
 from harness.runs.live_cluster import require_queues, scheduler_of
 from harness.runs.questions import assumptions, ignored_fields
@@ -206,9 +206,8 @@ class Question:
                 at = exact_duration(moment.at - since)
                 yield f"the replay ended {at} before that time, so no job of the trace runs or waits then"
         else:
-            by_queues = policy.admits_by_queues(cluster)
-            yield from not_as_it_was([cluster], instant.lives, policy.name, by_queues=by_queues)
-            if by_queues:
+            yield from not_as_it_was([cluster], instant.lives, policy)
+            if policy.admits_by_queues(cluster):
                 yield from workloads_missing(cluster)
 
 
@@ -233,14 +232,6 @@ def _named(workloads: Sequence[str], moment: Moment) -> list[str]:
     Raises:
         InputError: no workload with one of the names waits.
     """
-    found = set()
     waiting = moment.waiting if workloads else ()
-    for name in workloads:
-        whole = name if "/" in name or name in waiting else f"default/{name}"
-        if whole not in waiting:
-            cluster, policy = moment.cluster, moment.scheduler.policy
-            why = why_not_waiting(cluster, whole, policy.name, by_queues=policy.admits_by_queues(cluster))
-            hint = why or did_you_mean(whole, waiting)
-            raise InputError(f"no Workload or Pod {whole} waits for a start", hint=hint)
-        found.add(whole)
+    found = named_waiting(moment.cluster, workloads, waiting, moment.scheduler.policy)
     return [each for each in waiting if each in found]
