@@ -40,7 +40,6 @@ from numpy.typing import NDArray
 
 import harness
 from harness.analysis.comparison.family import Family
-from harness.analysis.comparison.figures import Key
 from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.missing import Lack
 from harness.analysis.comparison.paired import Paired
@@ -48,6 +47,7 @@ from harness.analysis.comparison.shaken import Shaken
 from harness.analysis.comparison.statistics import bootstrap
 from harness.analysis.comparison.statistics.bounded import of_level
 from harness.analysis.comparison.statistics.significance import LEVEL, of_pairs
+from harness.runs.measuring import Key
 from harness.runs.run import Run
 
 Numbers = NDArray[np.float64]

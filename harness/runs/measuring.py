@@ -20,8 +20,8 @@ from harness.runs.run import Run
 
 _DIRECTIONS = ("higher", "lower", "")
 
-_Key: TypeAlias = tuple[str, str, str]
-"""A metric, a scope and a resource, which identify a measurement."""
+Key: TypeAlias = tuple[str, str, str]
+"""A metric, a scope and a resource, which identify a measured value within a run."""
 
 
 def measure(
@@ -45,7 +45,7 @@ def measure(
     found: dict[str, list[Measurement]] = {}
     failed: dict[str, str] = {}
     known: set[str] = set()
-    owners: dict[_Key, str] = {}
+    owners: dict[Key, str] = {}
     specs = list(metrics)
     ours = {module.partition(".")[0] for module in own_modules()}
 
@@ -69,7 +69,7 @@ def measure(
                 failed[spec.name] = f"metric {spec.name!r} of plugin {spec.owner!r} failed: {how}"
             else:
                 found[spec.name] = rows
-                owners.update(dict.fromkeys(map(_key, rows), spec.name))
+                owners.update(dict.fromkeys(map(key_of, rows), spec.name))
     return [row for spec in specs for row in found.get(spec.name, ())], failed
 
 
@@ -118,15 +118,16 @@ def _number(metric: str, value: object) -> float:
     return float(value)
 
 
-def _key(row: Measurement) -> _Key:
+def key_of(row: Measurement) -> Key:
+    """Returns the key of a measured value."""
     return row.metric, row.scope, row.resource
 
 
-def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[_Key, str]) -> None:
+def _check_names(name: str, rows: Sequence[Measurement], owners: Mapping[Key, str]) -> None:
     """Check that no value is measured twice, by this metric or by the `owners` of earlier measurements."""
-    seen: set[_Key] = set()
+    seen: set[Key] = set()
     for row in rows:
-        key = _key(row)
+        key = key_of(row)
         if key in seen or key in owners:
             what = " of ".join(filter(None, (row.metric, row.resource, row.scope)))
             how = f"also measured by metric {owners[key]!r}" if key in owners else "measured twice"

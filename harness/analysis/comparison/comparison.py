@@ -12,7 +12,7 @@ import polars as pl
 
 from harness.analysis.comparison.changes import Change, Evidence, Ground, Row, change_of
 from harness.analysis.comparison.family import Family, equal_ones
-from harness.analysis.comparison.figures import Key, chosen, key_of
+from harness.analysis.comparison.figures import chosen
 from harness.analysis.comparison.head import Head, chosen_by
 from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.missing import Lack, depends_on_run_times
@@ -26,6 +26,7 @@ from harness.base.options import did_you_mean
 from harness.plugins.measurement import Measurement
 from harness.plugins.scopes import ALL, parse_scope
 from harness.runs.arguments import opened
+from harness.runs.measuring import Key, key_of
 from harness.runs.run import Run
 
 if TYPE_CHECKING:

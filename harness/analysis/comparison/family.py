@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.analysis.comparison.figures import Key
 from harness.analysis.comparison.statistics.significance import holm
+from harness.runs.measuring import Key
 
 
 class Family:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from math import floor, isfinite, log10
-from typing import TypeAlias
 
 from harness.analysis.comparison.changes import PRACTICAL, Change, Ground, Verdict
 from harness.base.errors import RunError
@@ -13,9 +12,7 @@ from harness.base.options import did_you_mean
 from harness.base.units import HOURS_OF_RESOURCES, SECOND, format_duration
 from harness.plugins.measurement import SHARE, Measurement
 from harness.plugins.scopes import ALL, hint_at, parse_scope
-
-Key: TypeAlias = tuple[str, str, str]
-"""The metric, the scope and the resource."""
+from harness.runs.measuring import Key
 
 _SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.NONE: "~", Verdict.SAME: "="}
 _EXACT = {Verdict.BETTER: "△", Verdict.WORSE: "▽"}
@@ -32,11 +29,6 @@ _NAMED = (*HOURS_OF_RESOURCES, "cores", "GiB", "devices")
 """The units that a table shows next to a number. For other metrics, the name already says what is counted."""
 
 _MOST_DIGITS = 6
-
-
-def key_of(row: Measurement) -> Key:
-    """Returns the key that identifies a measured value within a run."""
-    return row.metric, row.scope, row.resource
 
 
 def chosen(keys: Mapping[Key, Measurement], metrics: Sequence[str], scope: str | None) -> list[Key]:

@@ -13,9 +13,10 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 
 from harness.analysis.comparison.changes import Row
-from harness.analysis.comparison.figures import Key, shown
+from harness.analysis.comparison.figures import shown
 from harness.base.text import first_of
 from harness.plugins.measurement import Measurement
+from harness.runs.measuring import Key
 from harness.runs.run import Run
 
 TWINS, SEEDS = "twins", "seeds"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from harness.analysis.comparison.figures import key_of, name_of, shown
+from harness.analysis.comparison.figures import name_of, shown
 from harness.analysis.comparison.missing import about_missing, about_unshaken
 from harness.analysis.comparison.samples import LOST
 from harness.analysis.metrics.finish_time import FINISH_TIMES
@@ -19,6 +19,7 @@ from harness.base.text import counted, first_of, printable, times
 from harness.base.units import format_amount, format_duration
 from harness.plugins.scopes import ALL
 from harness.runs.epochs import node_counts, number_at
+from harness.runs.measuring import key_of
 from harness.runs.run import Run
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.analysis.comparison.changes import Change, Evidence, Ground, Verdict, gates
-from harness.analysis.comparison.figures import Key, key_of
 from harness.analysis.comparison.missing import Lack, lack_of
 from harness.analysis.comparison.pairs import Pairs, why_not_shaken
 from harness.analysis.comparison.samples import LOST, Samples, is_of_jobs, statistic_of
@@ -21,6 +20,7 @@ from harness.analysis.metrics.shared_window import Shared, measure_shared
 from harness.analysis.metrics.utilization import HOURS
 from harness.plugins.measurement import Measurement
 from harness.runs.folder import reading
+from harness.runs.measuring import Key, key_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from harness.analysis.comparison.changes import Change, Evidence, Ground, Verdict, gates
 from harness.analysis.comparison.coarse import SMALLER, why_coarse
-from harness.analysis.comparison.figures import Key, key_of
 from harness.analysis.comparison.missing import Lack, lack_of, number
 from harness.analysis.comparison.one_replay import measurements_of
 from harness.analysis.comparison.paired import GEOMETRIC, Paired, mean_of
 from harness.analysis.metrics.shared_window import Shared, shared_by
 from harness.base.errors import RunError
+from harness.runs.measuring import Key, key_of
 
 if TYPE_CHECKING:
     from harness.plugins.measurement import Measurement

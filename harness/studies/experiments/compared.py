@@ -10,7 +10,7 @@ import polars as pl
 
 from harness.analysis.comparison.changes import Evidence, Ground, Row, Verdict, change_of, gates
 from harness.analysis.comparison.family import Family, equal_ones
-from harness.analysis.comparison.figures import Key, key_of, name_of
+from harness.analysis.comparison.figures import name_of
 from harness.analysis.comparison.headlines import HEADLINES
 from harness.analysis.comparison.paired import GEOMETRIC, Paired
 from harness.analysis.comparison.plain_values import changes_frame, json_row
@@ -20,6 +20,7 @@ from harness.base.markdown import plain
 from harness.base.options import did_you_mean
 from harness.base.text import aligned
 from harness.plugins.measurement import Measurement
+from harness.runs.measuring import Key, key_of
 from harness.studies.experiments.missing_values import about_values
 from harness.studies.experiments.objectives import Judged, Setting
 from harness.studies.experiments.table import setting_text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from harness.analysis.comparison.conditions import Condition, parse_condition
-from harness.analysis.comparison.figures import PARTS, Key, key_of
+from harness.analysis.comparison.figures import PARTS
 from harness.analysis.comparison.missing import SEEDS, Lack, number
 from harness.analysis.comparison.statistics.bounded import of_level
 from harness.analysis.comparison.statistics.significance import Interval, of_pairs
@@ -18,6 +18,7 @@ from harness.base.errors import OptionError, RunError
 from harness.base.options import did_you_mean
 from harness.base.units import plain_number
 from harness.plugins.measurement import Measurement
+from harness.runs.measuring import Key, key_of
 from harness.studies.experiments.experiment import DONE, Experiment
 from harness.studies.experiments.specification import SEED
 from harness.studies.experiments.store import value_text as stored_text

@@ -32,18 +32,19 @@ def points(spec: Spec, applies: Applies) -> list[Point]:
     Seeds vary fastest, and then the last of the other factors. If a factor does not apply to a point, its
     value is None. Points that differ only in such factors are the same point.
     """
-
-    def meant(point: Point) -> Point:
-        return {name: value if applies(name, point) else None for name, value in point.items()}
-
     found: dict[tuple[Value, ...], Point] = {}
-    for point in map(meant, _chosen(spec, meant)):
+    for point in (meant(each, applies) for each in _chosen(spec, applies)):
         found.setdefault(tuple(point.values()), point)
     seeds: Iterable[int | None] = (None,) if spec.seeds is None else spec.seeds.numbers
     return [point if seed is None else {**point, SEED: seed} for point in found.values() for seed in seeds]
 
 
-def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
+def meant(point: Point, applies: Applies) -> Point:
+    """Returns a point in which the factors that do not apply to it have the value None."""
+    return {name: value if applies(name, point) else None for name, value in point.items()}
+
+
+def _chosen(spec: Spec, applies: Applies) -> Iterator[Point]:
     """Yields the points that are not excluded, or the requested number of different ones at random."""
     whole = prod([len(group[0].values) for group in spec.axes])
     if spec.random is None or spec.random.count >= whole:
@@ -59,7 +60,7 @@ def _chosen(spec: Spec, meant: Callable[[Point], Point]) -> Iterator[Point]:
             seen.add(number)
             point = _at(spec, number)
             if not _excluded(spec, point):
-                kept.setdefault(tuple(meant(point).values()), number)
+                kept.setdefault(tuple(meant(point, applies).values()), number)
     yield from (_at(spec, number) for number in sorted(kept.values()))
 
 

@@ -23,7 +23,7 @@ from harness.plugins import Plugins
 from harness.runs.identity import looked_at_once
 from harness.runs.inputs import read_trace
 from harness.studies.experiments.evaluation import Item
-from harness.studies.experiments.points import points
+from harness.studies.experiments.points import meant, points
 from harness.studies.experiments.requests import SETTINGS, TENANTS, Bench, Inputs, measuring
 from harness.studies.experiments.specification import (
     CLUSTER,
@@ -288,7 +288,7 @@ def _starts(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     for choice in product(*(factor.values for factor in inputs)):
         chosen = dict(zip((factor.name for factor in inputs), choice, strict=True))
         where = ", ".join(f"{name} {value}" for name, value in chosen.items())
-        yield where or "trace and cluster", _meant(bench, {**chosen, **rest})
+        yield where or "trace and cluster", meant({**chosen, **rest}, bench.applies)
 
 
 def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
@@ -299,14 +299,14 @@ def _trials(bench: Bench, *, alone: bool) -> Iterator[tuple[str, Point]]:
     spec = bench.spec
     _, start = next(_starts(bench, alone=alone))
     for number, arm in enumerate(spec.arms):
-        yield f"plugins[{number}] {arm.label}", _meant(bench, {**start, PLUGIN: arm.label})
+        yield f"plugins[{number}] {arm.label}", meant({**start, PLUGIN: arm.label}, bench.applies)
     if alone and spec.seeds is not None:
         yield "seeds", {**start, SEED: spec.seeds.first}
     for factor, labels in _varied(bench):
         tried = not alone and len(labels) == len(spec.arms)  # A starting point already has the first value.
         for value in factor.values[1 if tried else 0 :]:
             point = {**start, PLUGIN: labels[0], factor.name: value}
-            yield f"{_place(spec, factor)}.{factor.name}: {value}", _meant(bench, point)
+            yield f"{_place(spec, factor)}.{factor.name}: {value}", meant(point, bench.applies)
 
 
 def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
@@ -317,7 +317,3 @@ def _varied(bench: Bench) -> list[tuple[Factor, list[str]]]:
         for factor in group
     ]
     return [(factor, meant) for factor, meant in found if meant]
-
-
-def _meant(bench: Bench, point: Point) -> Point:
-    return {name: value if bench.applies(name, point) else None for name, value in point.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -262,14 +263,8 @@ def _most(counts: range, holds: Callable[[int], bool]) -> int:
         return counts[-1]
     if not holds(counts[0]):
         return 0
-    low, high = counts[0], counts[-1]
-    while high - low > 1:
-        middle = (low + high) // 2
-        if holds(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    falling = counts[::-1]
+    return falling[bisect_left(falling, True, 1, len(falling) - 1, key=holds)]
 
 
 def _gang(
