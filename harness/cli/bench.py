@@ -14,7 +14,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.group import Group
 from harness.cli.output import table_format
 from harness.cli.progress import SweepBar
-from harness.cli.run_options import workers_option
+from harness.cli.run_options import folder_option, workers_option
 from harness.cli.screen import fold, printable_lines, results_only, tell, terminal_width
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ _TWINS = click.option(
     "--twins", type=click.IntRange(min=2), metavar="N",
     help="Number of twins to replay. [default: the task's number]",
 )  # fmt: skip
-_OUTPUT = click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("results/bench"), show_default=True,
-    metavar="DIR", help="Store results in DIR/SUITE, in one folder per policy.",
-)  # fmt: skip
+_OUTPUT = folder_option("Store results in DIR/SUITE, in one folder per policy.", "results/bench")
 _WORKERS = workers_option("Run N replays in parallel, each in its own process.")
 
 

@@ -14,7 +14,7 @@ from harness.cli.context import loaded_plugins
 from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
 from harness.cli.progress import Count
-from harness.cli.run_options import one_plugin, setting_options, workers_option
+from harness.cli.run_options import live_plugin, setting_options, workers_option
 from harness.cli.screen import printable_lines, results_only, terminal_width
 from harness.cli.worlds import read_worlds, tell_quota_is_capacity
 from harness.cluster.load import load_cluster
@@ -57,10 +57,7 @@ Examples:
     help="Forecast only this waiting workload; may be repeated. Futures end when these workloads have "
     "started.",
 )  # fmt: skip
-@one_plugin(
-    "Kueue's plugin if there are ClusterQueues, that of elastic quotas if there are such quotas, else "
-    "default-preemption"
-)
+@live_plugin
 @setting_options("on_preemption")
 @click.option(
     "--futures", type=click.IntRange(min=1), default=200, show_default=True, metavar="N",

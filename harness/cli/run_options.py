@@ -70,9 +70,17 @@ def setting_options(*names: str) -> Callable[[_F], _F]:
     return decorated
 
 
-def kept(command: _F) -> _F:
-    """Adds the option for the folder of runs."""
+def folder_option(what: str, default: str = "results") -> Callable[[_F], _F]:
+    """Returns a decorator that adds the option for a folder of results. `what` is a sentence for the help."""
     return click.option(
-        "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-        metavar="DIR", help="Store runs as DIR/TRACE/RUN.",
-    )(command)  # fmt: skip
+        "-o", "--output", type=click.Path(path_type=Path), default=Path(default), show_default=True,
+        metavar="DIR", help=what,
+    )  # fmt: skip
+
+
+kept = folder_option("Store runs as DIR/TRACE/RUN.")
+
+live_plugin = one_plugin(
+    "Kueue's plugin if there are ClusterQueues, that of elastic quotas if there are such quotas, else "
+    "default-preemption"
+)

@@ -12,7 +12,7 @@ from harness.base.errors import OptionError
 from harness.cli.context import loaded_plugins
 from harness.cli.input_options import ONCE
 from harness.cli.plugin_options import assign
-from harness.cli.run_options import one_plugin, setting_options
+from harness.cli.run_options import live_plugin, setting_options
 from harness.cli.screen import printable_lines, results_only, tell, terminal_width
 from harness.cli.worlds import tell_quota_is_capacity
 from harness.cluster.load import load_cluster
@@ -51,10 +51,7 @@ Examples:
     "--for", "workloads", multiple=True, metavar="[NAMESPACE/]NAME",
     help="Answer only for this waiting workload of the dump; may be repeated.",
 )  # fmt: skip
-@one_plugin(
-    "Kueue's plugin if there are ClusterQueues, that of elastic quotas if there are such quotas, else "
-    "default-preemption"
-)
+@live_plugin
 @setting_options("on_preemption")
 @click.option("--each", is_flag=True, help="Simulate each job alone, instead of adding one after another.")
 @click.option(

@@ -13,7 +13,7 @@ from harness.base.units import SECOND, format_duration
 from harness.cli.context import loaded_plugins
 from harness.cli.input_options import ONCE
 from harness.cli.progress import SweepBar
-from harness.cli.run_options import workers_option
+from harness.cli.run_options import folder_option, workers_option
 from harness.cli.screen import error_width, results_only, tell, terminal_width
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ Examples:
     help="Replay each setting on N random draws of the trace's weeks.",
 )  # fmt: skip
 @click.option("--item", metavar="N", type=click.IntRange(min=0), help="With `run`: the number of the item.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="Store the experiment as DIR/NAME.",
-)  # fmt: skip
+@folder_option("Store the experiment as DIR/NAME.")
 @workers_option("Run N items in parallel, each in its own process.")
 @click.option("--dask", metavar="ADDRESS", help="Run items on the workers of this Dask scheduler.")
 @click.option("--dry-run", is_flag=True, help="List the items, and estimate their CPU time by a short pilot.")

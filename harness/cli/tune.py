@@ -12,7 +12,7 @@ from harness.base.options import durations, option_text
 from harness.base.text import printable
 from harness.cli.context import loaded_plugins
 from harness.cli.output import remove_output, write_output
-from harness.cli.run_options import workers_option
+from harness.cli.run_options import folder_option, workers_option
 from harness.cli.screen import fold, results_only, terminal_width
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ Examples:
   harness tune docs/examples/tune.yaml --workers 2 -o results"""
 )
 @click.argument("spec", metavar="SPEC.yaml", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
-    metavar="DIR", help="Store all trials as the experiment DIR/NAME.",
-)  # fmt: skip
+@folder_option("Store all trials as the experiment DIR/NAME.")
 @workers_option(
     "Number of processes. More than one is used if the search tries several points at once, or a point has "
     "several seeds.",

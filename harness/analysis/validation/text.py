@@ -45,11 +45,11 @@ def _overall(validation: Validation) -> Iterator[list[str]]:
         yield ["of these never start in the simulation", f"{errors.unstarted:,}"]
     names = " ".join(f"p{round(100 * each)}" for each in QUANTILES)
     yield [f"error, {names}", ", ".join(_signed(each) for each in errors.quantiles)]
-    yield ["size (±), median and p90", f"{_time(errors.absolute)}, {_time(errors.absolute_p90)}"]
+    yield ["size (±), median and p90", f"{time_text(errors.absolute)}, {time_text(errors.absolute_p90)}"]
     shares = [errors.within_minute, errors.within_ten_minutes, errors.within_tenth]
-    yield ["within 1 min, 10 min, 10 %", ", ".join(_share(each) for each in shares)]
+    yield ["within 1 min, 10 min, 10 %", ", ".join(share_text(each) for each in shares)]
     yield ["rank correlation of waits", "–" if errors.rank is None else f"{errors.rank:.3f}"]
-    yield ["total waits", f"{_time(errors.recorded_wait)}, {_time(errors.simulated_wait)}"]
+    yield ["total waits", f"{time_text(errors.recorded_wait)}, {time_text(errors.simulated_wait)}"]
     yield ["preempted or evicted", f"{errors.recorded_evictions:,}, {errors.simulated_evictions:,}"]
     difference = validation.use_difference
     if difference is not None:
@@ -64,10 +64,10 @@ def _table(group: str, every: Sequence[tuple[str, Errors]], width: int | None) -
         [
             f"{int(name):02}:00" if hours else name,
             f"{errors.jobs:,}",
-            _time(errors.recorded_wait / max(1, errors.jobs)),
+            time_text(errors.recorded_wait / max(1, errors.jobs)),
             _signed(errors.quantiles[2]),
-            _time(errors.absolute),
-            _share(errors.within_ten_minutes),
+            time_text(errors.absolute),
+            share_text(errors.within_ten_minutes),
         ]
         for name, errors in shown
     ]
@@ -77,7 +77,8 @@ def _table(group: str, every: Sequence[tuple[str, Errors]], width: int | None) -
     return aligned([head, *rows], names={0: ()}, width=width)
 
 
-def _time(time: float | None) -> str:
+def time_text(time: float | None) -> str:
+    """Formats a time of at least 0 in whole seconds."""
     return "–" if time is None else format_duration(round(time / SECOND) * SECOND)
 
 
@@ -85,8 +86,9 @@ def _signed(time: float | None) -> str:
     if time is None:
         return "–"
     seconds = round(time / SECOND)
-    return f"{'-' if seconds < 0 else '+' if seconds else ''}{_time(abs(time))}"
+    return f"{'-' if seconds < 0 else '+' if seconds else ''}{time_text(abs(time))}"
 
 
-def _share(share: float | None) -> str:
+def share_text(share: float | None) -> str:
+    """Formats a share as a whole percentage."""
     return "–" if share is None else f"{share:.0%}"

@@ -13,8 +13,8 @@ from harness.analysis.report.blocks import Block, Figure, Key, Points, Table
 from harness.analysis.report.material import Material
 from harness.analysis.validation.errors import Errors, errors_of, is_short
 from harness.analysis.validation.pairs import pairs_of
+from harness.analysis.validation.text import share_text, time_text
 from harness.base.errors import RunError
-from harness.base.units import SECOND, format_duration
 from harness.runs.recorded import notes_of
 
 if TYPE_CHECKING:
@@ -74,21 +74,21 @@ def blocks(material: Material) -> Iterator[Block]:
 
 def _rows(errors: Sequence[Errors]) -> Iterator[list[str]]:
     yield ["jobs", *(f"{each.jobs:,}" for each in errors)]
-    yield ["median error", *(_time(each.quantiles[2]) for each in errors)]
-    yield ["median size of the error", *(_time(each.absolute) for each in errors)]
-    yield ["90th percentile of the size", *(_time(each.absolute_p90) for each in errors)]
+    yield ["median error", *(_signed(each.quantiles[2]) for each in errors)]
+    yield ["median size of the error", *(time_text(each.absolute) for each in errors)]
+    yield ["90th percentile of the size", *(time_text(each.absolute_p90) for each in errors)]
     for name, of in (
         ("within a minute", "within_minute"),
         ("within 10 minutes", "within_ten_minutes"),
         ("within 10 % of the recorded wait", "within_tenth"),
     ):
-        yield [name, *(_share(getattr(each, of)) for each in errors)]
+        yield [name, *(share_text(getattr(each, of)) for each in errors)]
     yield [
         "rank correlation of waits",
         *("–" if each.rank is None else f"{each.rank:.3f}" for each in errors),
     ]
-    yield ["total of the waits", *(_time(each.simulated_wait) for each in errors)]
-    yield ["total of the recorded waits", *(_time(each.recorded_wait) for each in errors)]
+    yield ["total of the waits", *(time_text(each.simulated_wait) for each in errors)]
+    yield ["total of the recorded waits", *(time_text(each.recorded_wait) for each in errors)]
 
 
 def _words(name: str, errors: Errors) -> str:
@@ -99,18 +99,12 @@ def _words(name: str, errors: Errors) -> str:
             "of all ",
         )
     share = errors.within_ten_minutes
-    near = "" if share is None else f", {_share(share)} {of_all}within 10 minutes"
-    return f"{name}: half of {whose} start within {_time(errors.absolute)} of their recorded start{near}."
+    near = "" if share is None else f", {share_text(share)} {of_all}within 10 minutes"
+    return f"{name}: half of {whose} start within {time_text(errors.absolute)} of their recorded start{near}."
 
 
-def _time(time: float | None) -> str:
-    if time is None:
-        return "–"
-    return f"{'-' if time < 0 else ''}{format_duration(round(abs(time) / SECOND) * SECOND)}"
-
-
-def _share(share: float | None) -> str:
-    return "–" if share is None else f"{share:.0%}"
+def _signed(time: float | None) -> str:
+    return f"-{time_text(-time)}" if time is not None and time < 0 else time_text(time)
 
 
 def _scatter(keys: Sequence[Key], pairs: Sequence[pl.DataFrame], width: int) -> ChartType:
@@ -141,5 +135,5 @@ def _range(name: str, medians: pl.Series) -> str:
 
 
 def _side(error: float) -> str:
-    time = _time(abs(error))
-    return time if time == _time(0) else f"{time} {'earlier' if error < 0 else 'later'}"
+    time = time_text(abs(error))
+    return time if time == time_text(0) else f"{time} {'earlier' if error < 0 else 'later'}"
