@@ -20,16 +20,28 @@ of this module.
 """
 
 
+def manifest_of(
+    version: str, kind: str, name: str, spec: Mapping[str, Any] | None, namespace: str = ""
+) -> dict[str, Any]:
+    """Returns the manifest of an object. If `spec` is None, the manifest has no field `spec`."""
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    head = {"apiVersion": version, "kind": kind, "metadata": metadata}
+    return head if spec is None else {**head, "spec": spec}
+
+
+def amount_texts(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Returns the quantity of each resource as manifests write it."""
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
+
+
 def flavor_manifest(name: str, topology: str = "") -> dict[str, Any]:
     """Returns a ResourceFlavor without node labels, which represents every node."""
-    flavor: dict[str, Any] = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}}
-    return {**flavor, "spec": {"topologyName": topology}} if topology else flavor
+    return manifest_of(KUEUE, "ResourceFlavor", name, {"topologyName": topology} if topology else None)
 
 
 def topology_manifest(name: str, levels: Iterable[str]) -> dict[str, Any]:
     """Returns a Topology with the given levels, from the coarsest to the finest."""
-    spec = {"levels": [{"nodeLabel": level} for level in levels]}
-    return {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": name}, "spec": spec}
+    return manifest_of(KUEUE, "Topology", name, {"levels": [{"nodeLabel": level} for level in levels]})
 
 
 def cluster_queue_manifest(
@@ -50,7 +62,7 @@ def cluster_queue_manifest(
     spec["preemption"] = dict(preemption)
     if quotas:
         spec["resourceGroups"] = [_resource_group(flavor, quotas)]
-    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+    return manifest_of(KUEUE, "ClusterQueue", name, spec)
 
 
 def cohort_manifest(
@@ -60,8 +72,7 @@ def cohort_manifest(
     spec: dict[str, Any] = {"parentName": parent} if parent else {}
     if quotas:
         spec["resourceGroups"] = [_resource_group(flavor, quotas)]
-    cohort: dict[str, Any] = {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}}
-    return {**cohort, "spec": spec} if spec else cohort
+    return manifest_of(KUEUE, "Cohort", name, spec or None)
 
 
 def _resource_group(flavor: str, quotas: Mapping[str, int | ResourceQuota]) -> dict[str, Any]:
@@ -78,12 +89,7 @@ def _resource_group(flavor: str, quotas: Mapping[str, int | ResourceQuota]) -> d
 
 def local_queue_manifest(namespace: str, cluster_queue: str) -> dict[str, Any]:
     """Returns a LocalQueue that has the same name as its ClusterQueue."""
-    return {
-        "apiVersion": KUEUE,
-        "kind": "LocalQueue",
-        "metadata": {"name": cluster_queue, "namespace": namespace},
-        "spec": {"clusterQueue": cluster_queue},
-    }
+    return manifest_of(KUEUE, "LocalQueue", cluster_queue, {"clusterQueue": cluster_queue}, namespace)
 
 
 def quota_node(
@@ -97,9 +103,7 @@ def quota_node(
 
     `children` are the nodes below this node.
     """
-    node: dict[str, Any] = {"name": name}
-    for key, amounts in (("min", least), ("max", most)):
-        node[key] = {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
+    node: dict[str, Any] = {"name": name, "min": amount_texts(least), "max": amount_texts(most)}
     return node | {
         key: list(items) for key, items in (("namespaces", namespaces), ("children", children)) if items
     }
@@ -107,12 +111,8 @@ def quota_node(
 
 def elastic_quota_tree_manifest(root: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the ElasticQuotaTree of a cluster. `quota_node` creates its `root`."""
-    return {
-        "apiVersion": "scheduling.sigs.k8s.io/v1beta1",
-        "kind": "ElasticQuotaTree",
-        "metadata": {"name": "elastic-quota-tree", "namespace": "kube-system"},
-        "spec": {"root": dict(root)},
-    }
+    version, spec = "scheduling.sigs.k8s.io/v1beta1", {"root": dict(root)}
+    return manifest_of(version, "ElasticQuotaTree", "elastic-quota-tree", spec, "kube-system")
 
 
 def node_pool_manifest(
@@ -120,22 +120,15 @@ def node_pool_manifest(
 ) -> dict[str, Any]:
     """Returns a NodePool of equal nodes, which all have the quantities in `allocatable`."""
     template: dict[str, Any] = {"metadata": {"labels": dict(labels)}} if labels else {}
-    template["allocatable"] = {
-        resource: format_amount(resource, amount) for resource, amount in allocatable.items()
-    }
-    return {
-        "apiVersion": "harness/v1",
-        "kind": "NodePool",
-        "metadata": {"name": name},
-        "spec": {"count": count, "template": template},
-    }
+    template["allocatable"] = amount_texts(allocatable)
+    return manifest_of("harness/v1", "NodePool", name, {"count": count, "template": template})
 
 
 def node_manifest(
     name: str, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Returns a Node that an API server accepts. All of its capacity is allocatable."""
-    amounts = {resource: format_amount(resource, amount) for resource, amount in allocatable.items()}
+    amounts = amount_texts(allocatable)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -146,7 +139,7 @@ def node_manifest(
 
 def namespace_manifest(name: str) -> dict[str, Any]:
     """Returns a Namespace without labels."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return manifest_of("v1", "Namespace", name, None)
 
 
 def to_manifests(cluster: Cluster) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Unpack
 from harness.base.errors import InputError
 from harness.base.units import format_duration
 from harness.cluster.changes.remake import remade
+from harness.cluster.manifests import local_queue_manifest
 from harness.cluster.model import Cluster
 from harness.cluster.yaml.documents import Document
 from harness.runs.estimates.history import History
@@ -84,12 +85,7 @@ class Backtest:
         doors = {(each.shown.job.namespace, each.shown.job.queue) for each in there if each.shown.queued}
         for namespace, name in sorted(doors - cluster.local_queues.keys()):
             if cluster.local_queues and name in cluster.cluster_queues:
-                yield {
-                    "apiVersion": "kueue.x-k8s.io/v1beta2",
-                    "kind": "LocalQueue",
-                    "metadata": {"name": name, "namespace": namespace},
-                    "spec": {"clusterQueue": name},
-                }
+                yield local_queue_manifest(namespace, name)
 
     def judged(self, moment: int) -> list[Judged]:
         """Returns the forecast and the true start of each workload that waited at a moment."""

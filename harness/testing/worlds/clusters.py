@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.base.units import INT64_MAX, format_amount
-from harness.cluster.manifests import KUEUE, elastic_quota_tree_manifest, node_manifest, quota_node
+from harness.cluster.manifests import (
+    KUEUE,
+    amount_texts,
+    elastic_quota_tree_manifest,
+    manifest_of,
+    node_manifest,
+    quota_node,
+)
 from harness.testing.worlds.chance import Chance
 
 Manifest = dict[str, Any]
@@ -81,7 +88,7 @@ def kueue(chance: Chance, units: Units, flavors: Sequence[str], queues: Sequence
         spec: dict[str, Any] = {"parentName": parent} if parent else {}
         if name in quotas:
             spec["resourceGroups"] = _groups(quotas[name], flavors, limited=bool(parent))
-        found.append(_kueue("Cohort", name, fairSharing=_weight(chance), **spec))
+        found.append(manifest_of(KUEUE, "Cohort", name, {"fairSharing": _weight(chance), **spec}))
     for name in queues:
         cohort = chance.choice(list(names)) if names and chance.percent(95) else ""
         found.append(_queue(chance, name, cohort, _groups(quotas[name], flavors, limited=bool(cohort))))
@@ -140,7 +147,7 @@ def _groups(
 
 def _flavor(name: str, kind: str, *, spot: bool) -> Manifest:
     spec: dict[str, Any] = {"nodeLabels": {"kind": kind}} if kind else {}
-    return _kueue("ResourceFlavor", name, **spec, **({"nodeTaints": [SPOT]} if spot else {}))
+    return manifest_of(KUEUE, "ResourceFlavor", name, {**spec, **({"nodeTaints": [SPOT]} if spot else {})})
 
 
 def _queue(chance: Chance, name: str, cohort: str, groups: list[Manifest]) -> Manifest:
@@ -153,29 +160,23 @@ def _queue(chance: Chance, name: str, cohort: str, groups: list[Manifest]) -> Ma
         if chance.percent(50):
             preemption["borrowWithinCohort"]["maxPriorityThreshold"] = chance.between(0, 2)
     spec: dict[str, Any] = {"cohortName": cohort} if cohort else {}
-    return _kueue(
-        "ClusterQueue",
-        name,
-        **spec,
-        namespaceSelector={},
-        queueingStrategy=chance.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
-        flavorFungibility={
+    spec |= {
+        "namespaceSelector": {},
+        "queueingStrategy": chance.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
+        "flavorFungibility": {
             "whenCanBorrow": chance.choice(("MayStopSearch", "TryNextFlavor")),
             "whenCanPreempt": chance.choice(("MayStopSearch", "TryNextFlavor")),
         },
-        fairSharing=_weight(chance),
-        preemption=preemption,
-        resourceGroups=groups,
+        "fairSharing": _weight(chance),
+        "preemption": preemption,
+        "resourceGroups": groups,
         **({"stopPolicy": "Hold"} if chance.percent(3) else {}),
-    )
+    }
+    return manifest_of(KUEUE, "ClusterQueue", name, spec)
 
 
 def _weight(chance: Chance) -> dict[str, str]:
     return {"weight": chance.choice(("1", "1", "1", "0", "2", "500m", "3"))}
-
-
-def _kueue(kind: str, name: str, **spec: Any) -> Manifest:
-    return {"apiVersion": KUEUE, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def elastic(
@@ -213,23 +214,9 @@ def elastic(
 
 def pod_group(name: str, least: int) -> Manifest:
     """Returns a PodGroup with this minimum number of pods."""
-    return {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"minMember": least},
-    }
+    return manifest_of("scheduling.x-k8s.io/v1alpha1", "PodGroup", name, {"minMember": least}, "default")
 
 
 def _elastic_quota(name: str, least: Mapping[str, int], most: Mapping[str, int]) -> Manifest:
-    spec = {
-        key: {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
-        for key, amounts in (("min", least), ("max", most))
-    }
-    metadata = {"name": name, "namespace": name}
-    return {
-        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
-        "kind": "ElasticQuota",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    spec = {"min": amount_texts(least), "max": amount_texts(most)}
+    return manifest_of("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota", name, spec, name)

@@ -8,9 +8,16 @@ workload.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from harness.cluster.manifests import KUEUE, flavor_manifest, local_queue_manifest, namespace_manifest
+from harness.cluster.manifests import (
+    KUEUE,
+    flavor_manifest,
+    local_queue_manifest,
+    manifest_of,
+    namespace_manifest,
+)
 from harness.cluster.yaml.fields import Fields
 from harness.trace.generate.arrivals import Regular
 from harness.trace.generate.distributions import Choice
@@ -85,7 +92,7 @@ def _quotas(fields: Fields, flavor: str) -> dict[str, Any]:
 def _manifests(name: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         namespace_manifest(name),
-        {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": dict(spec)},
+        manifest_of(KUEUE, "ClusterQueue", name, dict(spec)),
         local_queue_manifest(name, name),
     ]
 
@@ -125,12 +132,4 @@ def _kind(fields: Fields) -> JobKind:
 
 def _of_queue(queue: str, stream: Stream) -> Stream:
     """Returns a copy of a stream for one queue, whose jobs are named `NAMESPACE/WORKLOAD`."""
-    return Stream(
-        name=f"{queue}/{stream.name}",
-        queue=queue,
-        arrivals=stream.arrivals,
-        kinds=stream.kinds,
-        most=stream.most,
-        namespace=queue,
-        suffix=stream.suffix,
-    )
+    return replace(stream, name=f"{queue}/{stream.name}", queue=queue, namespace=queue)
