@@ -157,6 +157,10 @@ class OverTime(Generic[_V]):
             found.append(verdict)
         return found
 
+    def first(self, job: Job) -> _V | None:
+        """Returns the reason in the first state after the job's arrival, or None if it may start."""
+        return next(iter(self(job)), None)
+
     def _of(self, state: int) -> Callable[[Job], _V | None]:
         while len(self._judges) <= state:
             for edit in self._edits[len(self._judges) - 1]:

@@ -115,8 +115,7 @@ def never_by_quotas(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
         quotas = Quotas(state, borrow=options["borrow"])
         return lambda job: quotas.request(job).never
 
-    over_time = OverTime(cluster, judge)
-    return lambda job: next(iter(over_time(job)), None)
+    return OverTime(cluster, judge).first
 
 
 def _ignored_fields(cluster: Cluster, options: Mapping[str, Any]) -> Iterator[str]:

@@ -40,8 +40,7 @@ def possible(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
         capacity: Any = OnNodes(state) if on_nodes else OnQuotas(state, options)
         return lambda job: capacity.request(job).never
 
-    over_time = OverTime(cluster, judge)
-    return lambda job: next(iter(over_time(job)), None)
+    return OverTime(cluster, judge).first
 
 
 class Backfill:

@@ -46,13 +46,7 @@ def never_by_quota(cluster: Cluster, options: Mapping[str, Any]) -> Possible:
     def judge(state: Cluster) -> Callable[[Job], Never | None]:
         return QuotaLimits(usage_of(state, options), state, options).never
 
-    over_time = OverTime(cluster, judge)
-
-    def never(job: Job) -> Never | None:
-        found = over_time(job)
-        return found[0] if found else None
-
-    return never
+    return OverTime(cluster, judge).first
 
 
 @final
