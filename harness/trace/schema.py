@@ -180,8 +180,6 @@ REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
 
 _BY_NAME: Mapping[str, Column] = {column.name: column for column in COLUMNS}
 
-REQUIRED = tuple(column.name for column in COLUMNS if column.default is None)
-
 
 def column_of(name: str) -> Column | None:
     """Returns the schema's column for a column of a file, or None if the column is outside the schema."""
