@@ -33,7 +33,6 @@ def test_choices_are_the_numbers_of_the_package_s_own_streams() -> None:
     numbers = splitmix64(key_of(5, "x"), pl.int_range(0, 600, eager=True)).to_pylist()
     chance = Chance(5, "x")
     assert [chance.below(2**64) for _ in range(600)] == numbers
-    assert Chance(5, "x").some("abcdef", 3) == Chance(5, "x").some("abcdef", 3)
 
 
 def test_a_seed_is_one_world_everywhere(worlds: list[World]) -> None:

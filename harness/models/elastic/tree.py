@@ -15,10 +15,6 @@ from harness.cluster.model import UNLIMITED
 from harness.models.elastic.quota import Amounts, Quota
 from harness.models.elastic.runtime_quotas import DEFAULT_QUOTA_RESOURCES, RuntimeQuotas, add_to
 
-Bound: TypeAlias = tuple[str, str, str]
-"""A limit, which is `max` or `min`, with its quota and resource. See `Excess`."""
-
-
 Excesses: TypeAlias = Sequence[tuple[Quota | None, str, int]]
 """Limits that would be exceeded, each with its quota, its resource and the excess.
 
@@ -40,11 +36,6 @@ class Excess(NamedTuple):
     quota: str
     resource: str
     amount: int
-
-
-def bound_of(excess: Excess | None) -> Bound | None:
-    """Returns the kind, the quota and the resource of an exceeded limit, or None without an excess."""
-    return None if excess is None else excess[:3]
 
 
 @final

@@ -96,10 +96,3 @@ def tightest(free: Sequence[int], ask: Ask) -> tuple[int, ...]:
     if len(fit) < ask.number:
         fit = sorted((-left, device) for device, left in enumerate(free))
     return tuple(device for _, device in fit[: ask.number])
-
-
-def places(free: Sequence[int], ask: Ask) -> int:
-    """Returns how many equal pods fit on the devices, if they are placed one after another."""
-    if ask.is_share:
-        return sum(max(0, left) // ask.share for left in free)
-    return free.count(WHOLE) // ask.number

@@ -47,10 +47,3 @@ class Chance:
     def percent(self, share: int) -> bool:
         """Returns True with this probability, given as a percentage."""
         return self.below(100) < share
-
-    def some(self, options: Sequence[_T], count: int) -> list[_T]:
-        """Returns `count` of the options in their original order."""
-        places = list(range(len(options)))
-        while len(places) > count:
-            places.pop(self.below(len(places)))
-        return [options[place] for place in places]

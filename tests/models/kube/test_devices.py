@@ -13,7 +13,7 @@ from harness.cluster.devices import GPU, GPU_COUNT, MILLI_GPU, device_count, tho
 from harness.cluster.kinds.pods import PodSpec
 from harness.cluster.model import Cluster, Node, frozen
 from harness.models.kube.cache import Cache
-from harness.models.kube.devices import Ask, ask_of, places, tightest
+from harness.models.kube.devices import Ask, ask_of, tightest
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.scheduling import Scheduling
 from harness.models.kube.placement.shape_nodes import never
@@ -95,18 +95,6 @@ def test_the_tightest_device_is_the_one_with_least_left_after_it(free: list[int]
         if enough:
             best = min(enough, key=lambda device: (free[device] - share, device))
             assert tightest(free, Ask(1, share)) == (best,)
-
-
-@given(free=st.lists(st.integers(0, 10).map(lambda tenth: 100 * tenth), min_size=1, max_size=4))
-def test_there_is_room_for_as_many_equal_pods_as_can_be_placed(free: list[int]) -> None:
-    """One after the other, each on the tightest device."""
-    for ask in (Ask(1, 300), Ask(1, 500), Ask(1, 1000), Ask(2, 1000)):
-        left, count = list(free), 0
-        while fits(left, ask.number * ask.share):
-            for device in tightest(left, ask):
-                left[device] -= ask.share
-            count += 1
-        assert places(free, ask) == count
 
 
 @given(
