@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
@@ -146,6 +147,11 @@ def format_amount(resource: str, amount: int) -> str:
             if amount % int(_SUFFIX[suffix]) == 0:
                 return f"{amount // int(_SUFFIX[suffix])}{suffix}"
     return str(amount)
+
+
+def format_amounts(amounts: Mapping[str, int]) -> dict[str, str]:
+    """Returns the quantity of each resource in the form of Kubernetes. See `format_amount`."""
+    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
 
 
 def short_amount(resource: str, amount: float) -> str:

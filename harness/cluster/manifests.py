@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from harness.base.units import format_amount
+from harness.base.units import format_amount, format_amounts
 from harness.cluster.model import Cluster, ResourceQuota
 from harness.cluster.yaml.scalars import Word, reads_as_text
 
@@ -27,11 +27,6 @@ def manifest_of(
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     head = {"apiVersion": version, "kind": kind, "metadata": metadata}
     return head if spec is None else {**head, "spec": spec}
-
-
-def amount_texts(amounts: Mapping[str, int]) -> dict[str, str]:
-    """Returns the quantity of each resource as manifests write it."""
-    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}
 
 
 def flavor_manifest(name: str, topology: str = "") -> dict[str, Any]:
@@ -103,7 +98,7 @@ def quota_node(
 
     `children` are the nodes below this node.
     """
-    node: dict[str, Any] = {"name": name, "min": amount_texts(least), "max": amount_texts(most)}
+    node: dict[str, Any] = {"name": name, "min": format_amounts(least), "max": format_amounts(most)}
     return node | {
         key: list(items) for key, items in (("namespaces", namespaces), ("children", children)) if items
     }
@@ -120,7 +115,7 @@ def node_pool_manifest(
 ) -> dict[str, Any]:
     """Returns a NodePool of equal nodes, which all have the quantities in `allocatable`."""
     template: dict[str, Any] = {"metadata": {"labels": dict(labels)}} if labels else {}
-    template["allocatable"] = amount_texts(allocatable)
+    template["allocatable"] = format_amounts(allocatable)
     return manifest_of("harness/v1", "NodePool", name, {"count": count, "template": template})
 
 
@@ -128,7 +123,7 @@ def node_manifest(
     name: str, allocatable: Mapping[str, int], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Returns a Node that an API server accepts. All of its capacity is allocatable."""
-    amounts = amount_texts(allocatable)
+    amounts = format_amounts(allocatable)
     return {
         "apiVersion": "v1",
         "kind": "Node",

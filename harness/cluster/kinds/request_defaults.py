@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import Any, final
 
 from harness.base.json_text import mapping_of
-from harness.base.units import format_amount
+from harness.base.units import format_amounts
 from harness.base.values import Value, fixed
 from harness.cluster.draft import Draft, read_metadata
 from harness.cluster.kinds.containers import Amounts
@@ -170,7 +170,7 @@ class RequestDefaults:
         found = dict(spec)
         of_class = self._classes.get(str(spec.get("runtimeClassName")))
         if of_class is not None and of_class.overhead and not spec.get("overhead"):
-            found["overhead"] = _written(of_class.overhead)
+            found["overhead"] = format_amounts(of_class.overhead)
         own = self._ranges.get(namespace)
         for name in ("containers", "initContainers"):
             if own is not None and isinstance(spec.get(name), list):
@@ -230,14 +230,10 @@ def _with_defaults(container: Any, defaults: LimitRange, limits_first: bool) -> 
     ):
         return container
     named = mapping_of(own, "limits")
-    limits = {**_written(defaults.default), **named}
+    limits = {**format_amounts(defaults.default), **named}
     requests = {
-        **_written(defaults.default_request),
+        **format_amounts(defaults.default_request),
         **(named if limits_first else {}),
         **mapping_of(own, "requests"),
     }
     return {**container, "resources": {**own, "limits": limits, "requests": requests}}
-
-
-def _written(amounts: Mapping[str, int]) -> dict[str, str]:
-    return {resource: format_amount(resource, amount) for resource, amount in amounts.items()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from harness.base.json_text import mapping_of
-from harness.base.units import SECOND, date_text, format_amount
+from harness.base.units import SECOND, date_text, format_amount, format_amounts
 from harness.cluster.kinds.pod_reading import template_of
 from harness.policy import Job, PodSet
 
@@ -318,7 +318,7 @@ def _template(pod_set: PodSet, job: Job, *, kueue: bool = False) -> Manifest:
             for name, amount in pod_set.requests.items()
             if amount or kueue or name not in _SCORED
         }
-        limits = {name: format_amount(name, amount) for name, amount in pod_set.limits.items()}
+        limits = format_amounts(pod_set.limits)
         first, *others = spec.get("containers") or [{"name": "main"}]
         resources = {"requests": requests, **({"limits": limits} if limits else {})}
         spec["containers"] = [{**first, "resources": resources}, *others]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from harness.base.errors import InputError, OptionError
 from harness.base.options import did_you_mean
 from harness.base.text import aligned
-from harness.base.units import format_amount, parse_quantity, round_up
+from harness.base.units import format_amount, format_amounts, parse_quantity, round_up
 from harness.cluster.kinds.elastic import leaves_of
 from harness.cluster.model import Cluster, ResourceFlavor
 from harness.policy import PodSet
@@ -91,7 +91,7 @@ class Fitting:
         return {
             "schema": "1",
             "resource": resource,
-            "shape": {name: format_amount(name, amount) for name, amount in self.shape.pod.items()},
+            "shape": format_amounts(self.shape.pod),
             "largest": [
                 {**each._asdict(), "now": plain(each.now), "preempting": plain(each.preempting)}
                 for each in self.rows
@@ -270,7 +270,7 @@ def _most(counts: range, holds: Callable[[int], bool]) -> int:
 def _gang(
     shape: Shape, namespace: str, queue: str, pods: int, selector: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    requests = {name: format_amount(name, amount) for name, amount in shape.pod.items()}
+    requests = format_amounts(shape.pod)
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "containers": [{"name": "main", "resources": {"requests": requests}}],

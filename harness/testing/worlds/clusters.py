@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.base.units import INT64_MAX, format_amount
+from harness.base.units import INT64_MAX, format_amount, format_amounts
 from harness.cluster.manifests import (
     KUEUE,
-    amount_texts,
     elastic_quota_tree_manifest,
     manifest_of,
     node_manifest,
@@ -218,5 +217,5 @@ def pod_group(name: str, least: int) -> Manifest:
 
 
 def _elastic_quota(name: str, least: Mapping[str, int], most: Mapping[str, int]) -> Manifest:
-    spec = {"min": amount_texts(least), "max": amount_texts(most)}
+    spec = {"min": format_amounts(least), "max": format_amounts(most)}
     return manifest_of("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota", name, spec, name)

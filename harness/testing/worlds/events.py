@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from harness.base.units import INT64_MAX, format_amount, parse_quantity, round_up
+from harness.base.units import INT64_MAX, format_amount, format_amounts, parse_quantity, round_up
 from harness.cluster.changes.event_nodes import UNREACHABLE
 from harness.cluster.changes.timed import FROM, UNTIL
 from harness.cluster.kinds.core import DRAIN
@@ -164,6 +164,4 @@ def _node_patch(chance: Chance, node: Manifest, units: Units, *, may_go: bool) -
         case "label":
             return {"metadata": {"labels": {"zone": chance.choice("abc")}}}
     amounts = {name: chance.between(0, 4 if name == GPU else 9) * unit for name, unit in units.items()}
-    return {
-        "status": {"allocatable": {name: format_amount(name, amount) for name, amount in amounts.items()}}
-    }
+    return {"status": {"allocatable": format_amounts(amounts)}}

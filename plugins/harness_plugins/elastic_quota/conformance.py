@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness import Cluster
-from harness.base.units import format_amount
+from harness.base.units import format_amounts
 from harness.models.elastic.runtime_quotas import RuntimeQuotas
 from harness.models.elastic.tree import FIRM, QuotaTree
 from harness.models.kube.node import NodeInfo
@@ -140,7 +140,4 @@ def _used(usage: QuotaUsage) -> dict[str, dict[str, str]]:
 
 
 def _as_recorded(amounts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, str]]:
-    return {
-        name: {resource: format_amount(resource, amount) for resource, amount in of.items()}
-        for name, of in amounts.items()
-    }
+    return {name: format_amounts(of) for name, of in amounts.items()}
