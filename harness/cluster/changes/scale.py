@@ -12,11 +12,10 @@ from harness.base.errors import InputError
 from harness.base.options import factor_text
 from harness.base.text import agreeing
 from harness.base.units import INT64_MAX
+from harness.cluster.kinds.core import HOSTNAME
 from harness.cluster.kinds.elastic import ElasticQuota
 from harness.cluster.model import MOST_NODES, UNLIMITED, Cluster, Node, ResourceGroup, ResourceQuota, frozen
 from harness.cluster.shares import largest_remainder
-
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 def scaled_cluster(cluster: Cluster, scale: Fraction) -> Cluster:
@@ -107,7 +106,7 @@ def _scaled_nodes(nodes: Mapping[str, Node], scale: Fraction) -> Mapping[str, No
             copy += 1
             name = f"{node.name}-{copy}"
         copies[node.name] = copy
-        labels = {**node.labels, _HOSTNAME: name} if _HOSTNAME in node.labels else node.labels
+        labels = {**node.labels, HOSTNAME: name} if HOSTNAME in node.labels else node.labels
         made[name] = node if copy == 1 else replace(node, name=name, labels=frozen(labels))
         for resource, amount in node.allocatable.items():
             total[resource] = total.get(resource, 0) + amount

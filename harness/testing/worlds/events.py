@@ -9,7 +9,7 @@ from typing import Any
 from harness.base.units import INT64_MAX, format_amount, format_amounts, parse_quantity, round_up
 from harness.cluster.changes.event_nodes import UNREACHABLE
 from harness.cluster.changes.timed import FROM, UNTIL
-from harness.cluster.kinds.core import DRAIN
+from harness.cluster.kinds.core import DRAIN, HOSTNAME
 from harness.testing.worlds.chance import Chance
 from harness.testing.worlds.clusters import GPU, SPOT, TAINT, Manifest, Units
 
@@ -134,7 +134,7 @@ def node_events(chance: Chance, nodes: Sequence[Manifest], units: Units) -> list
         }
         metadata = {"name": name, "annotations": annotations, **patch.pop("metadata", {})}
         if name not in (each["metadata"]["name"] for each in nodes):
-            metadata["labels"] = {**node["metadata"]["labels"], "kubernetes.io/hostname": name}
+            metadata["labels"] = {**node["metadata"]["labels"], HOSTNAME: name}
         found.append({"apiVersion": "v1", "kind": "Node", **patch, "metadata": metadata})
     return found
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from harness.cluster.kinds.core import HOSTNAME
 from harness.models.kube.cache import Cache
 from harness.models.kube.node import NodeInfo
 from harness.models.kube.placement.interpod import AffinityRules, Pair, means
 from harness.models.kube.placement.scores import POD_AFFINITY_WEIGHT, SPREAD_WEIGHT
 from harness.models.kube.placement.spread import SpreadRules
 from harness.models.kube.pod import Template
-
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) -> list[int]:
@@ -28,13 +27,13 @@ def soft_spread(rules: SpreadRules, cache: Cache, feasible: Sequence[NodeInfo]) 
     weights = []
     for key in keys:
         among = [node for node, whole in zip(feasible, complete, strict=True) if whole]
-        size = len(among) if key == _HOSTNAME else len({node.labels[key] for node in among})
+        size = len(among) if key == HOSTNAME else len({node.labels[key] for node in among})
         weights.append(math.log(size + 2))
     raw: list[int] = []
     for node, whole in zip(feasible, complete, strict=True):
         score = 0.0
         for number, constraint in enumerate(constraints if whole else ()):
-            if keys[number] == _HOSTNAME:
+            if keys[number] == HOSTNAME:
                 count = _on_node(rules, number, cache, node)
             else:
                 count = counts[number].get(node.labels[keys[number]], 0)
