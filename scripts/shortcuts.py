@@ -42,9 +42,9 @@ from harness_plugins.kueue.shortcuts.heads import EveryCycle
 from harness_plugins.kueue.shortcuts.in_vain import InVain
 from harness_plugins.kueue.shortcuts.kept_nominations import KeptNominations
 from harness_plugins.kueue.shortcuts.kept_out import KeptOut
+from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 from harness_plugins.kueue.shortcuts.recorded_oracle import RecordedOracle
 from harness_plugins.kueue.shortcuts.resting_heads import RestingHeads
-from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.shortcuts.shortcuts import Shortcuts
 
 _EVERYTHING = "all shortcuts"
@@ -168,7 +168,7 @@ OF_KUEUE: dict[str, Callable[[], None]] = {
     "Reasons, within a branch": _no_branches,
     "Reasons, within a cycle": lambda: _answers(no_targets.FairReasons, False, "in_vain"),
     "RefusedSides": lambda: _plain("refuses"),
-    "ShareRanking": lambda: _forgets(ShareRanking, "_known"),
+    "KeptShares.ranking": lambda: setattr(KeptShares, "ranking", Shares.ranking),
     "KeptNominations": lambda: _forgets(KeptNominations, "_known"),
     "RestingHeads, with InVain and KeptOut": _all_heads,
     "Bystanders": _no_bystanders,

@@ -12,7 +12,7 @@ from more_examples import examples
 from harness.base.units import INT64_MAX
 from harness_plugins.kueue.record.shares import published
 from harness_plugins.kueue.rules.dominant_resource_share import NOTHING
-from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
+from harness_plugins.kueue.shortcuts.kept_shares import KeptShares
 
 
 def test_a_queue_within_its_nominal_quota_has_no_share() -> None:
@@ -64,16 +64,21 @@ def test_a_cohort_has_the_share_that_its_queues_borrow_from_beyond_it() -> None:
 def test_a_ranking_follows_the_queues_that_change() -> None:
     """Queues right below a root, and cohorts for the queues below them, by share; equal ones by node."""
     world = Cohorts(cohort("left", "all", 1), queue("a", 0, "left"), queue("b", 1), queue("rest", 8))
-    tree, ranking = world.cache.tree, ShareRanking(world.cache, world.shares)
-    names = [tree.names[node] for _, node in ranking.of(tree.root[0])]
-    assert names == ["left", "b", "rest"]
+    tree = world.cache.tree
+    root = tree.root[0]
+    kept = KeptShares(tree, [1.0] * len(tree.names))
+    assert [tree.names[node] for _, node in kept.ranking(root)] == ["left", "b", "rest"]
     world.hold("a", "x", cpu=3).hold("b", "y", cpu=2)
-    assert ranking.of(tree.root[0])[1:] == [
+    assert kept.ranking(root)[1:] == [
         ((False, 100.0), tree.queues["b"]),
         ((False, 200.0), tree.cohorts["left"]),
     ]
     world.hold("b", "z", cpu=2)
-    assert ranking.of(tree.root[0])[-1] == ((False, 300.0), tree.queues["b"])
+    assert kept.ranking(root)[-1] == ((False, 300.0), tree.queues["b"])
+    tree.refund(tree.queues["b"], ((0, 4000),))  # only for a trial, so that the version stays the same
+    assert kept.ranking(root) == world.shares.ranking(root)
+    tree.charge(tree.queues["b"], ((0, 4000),))
+    assert kept.ranking(root) == world.shares.ranking(root)
 
 
 def test_the_published_share_is_rounded_up_and_the_largest_integer_if_infinite() -> None:

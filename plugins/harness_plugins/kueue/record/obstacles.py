@@ -126,7 +126,7 @@ def _why_not(cache: Cache, incoming: Incoming) -> dict[str, Any]:
 
 def _why_not_by_shares(cache: Cache, rules: FairSharing, incoming: Incoming) -> dict[str, Any]:
     """Returns why a fair-sharing search finds no targets, with the shares that protect other workloads."""
-    own, candidates = incoming.queue, Candidates(cache, incoming)
+    own, candidates = incoming.queue, Candidates(cache, incoming, rules.shares)
     others = list(borrowers(cache, own, incoming.need, cache.members_below(own.root)))
     reclaim, theirs = candidates.reclaim, any(candidates.head(queue) is not None for queue in others)
     if not theirs and candidates.head(own) is None:

@@ -60,6 +60,13 @@ class Shares:
         """
         return self.weighted(node, self.parts(node))
 
+    def ranking(self, cohort: int) -> list[tuple[Share, int]]:
+        """Returns the share and number of each child of a cohort, in ascending order.
+
+        The list holds until the next call for this cohort.
+        """
+        return sorted((self.of(node)[1], node) for node in self._tree.children[cohort])
+
     def changed(self, node: int, amounts: Amounts, sign: int) -> Share:
         """Returns the share that a ClusterQueue or Cohort would have if it used more (or less).
 

@@ -44,25 +44,28 @@ class Candidates:
         reclaim: the workloads of other queues that its policy allows it to preempt, or None for none.
     """
 
-    def __init__(self, cache: Cache, incoming: Incoming) -> None:
+    def __init__(self, cache: Cache, incoming: Incoming, shares: Shares) -> None:
         self._cache = cache
         self._incoming = incoming
+        self._shares = shares
         own, workload = incoming.queue, incoming.workload
         self._own = own
         self.within = allowed_by(own.spec.preemption.within_cluster_queue, workload)
         self.reclaim = allowed_by(own.spec.preemption.reclaim_within_cohort, workload) if own.path else None
         self._next: dict[ClusterQueueState, tuple[Workload | None, Iterator[Workload]]] = {}
 
-    def queues(self, cohort: int) -> list[ClusterQueueState]:
-        """Returns the queues right below a cohort that can have candidates.
+    def queues(self, cohort: int) -> Iterator[ClusterQueueState]:
+        """Yields the queues right below a cohort that can have candidates, in descending order of share.
 
         The queue of the incoming workload comes first.
         """
-        own = self._own
-        found = [own] if own.above == cohort and self.head(own) is not None else []
+        own, at = self._own, self._cache.at
+        if own.above == cohort and self.head(own) is not None:
+            yield own
         if self.reclaim is not None:
-            found += borrowers(self._cache, own, self._incoming.need, self._cache.members[cohort])
-        return found
+            ranked = (at[node] for _, node in reversed(self._shares.ranking(cohort)))
+            usable = (queue for queue in ranked if queue is not None and queue.usable)
+            yield from borrowers(self._cache, own, self._incoming.need, usable)
 
     def head(self, queue: ClusterQueueState) -> Workload | None:
         """Returns the next candidate of a queue, or None if there are no more."""
@@ -163,7 +166,8 @@ class FairSearch:
             return False
 
         def queues(cohort: int) -> list[ClusterQueueState]:
-            return [queue for queue in before if queue.above == cohort]
+            found = [queue for queue in before if queue.above == cohort]
+            return sorted(found, key=lambda queue: self._shares.of(queue.node)[1], reverse=True)
 
         ordering = self._ordering(queues, before.get, leaves_out)
         while (queue := ordering.next()) is not None:

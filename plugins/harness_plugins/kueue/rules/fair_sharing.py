@@ -48,7 +48,7 @@ class FairSharing:
 
     def find_targets(self, incoming: Incoming) -> list[Target]:
         """Returns the workloads to preempt. The cache is unchanged afterwards."""
-        own, candidates = incoming.queue, Candidates(self._cache, incoming)
+        own, candidates = incoming.queue, Candidates(self._cache, incoming, self.shares)
         if candidates.reclaim is None and candidates.head(own) is None:
             return []
         search, done = self.search(incoming, candidates)

@@ -5,9 +5,9 @@ Upstream: `TargetClusterQueueOrdering` in pkg/scheduler/preemption/fairsharing/o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heappush, heapreplace
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import islice, pairwise
 from typing import TypeAlias, final
 
 from harness_plugins.kueue.rules.dominant_resource_share import Share, Shares
@@ -15,8 +15,11 @@ from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
 from harness_plugins.kueue.state.workload import Workload
 
-Queues: TypeAlias = Callable[[int], list[ClusterQueueState]]
-"""Returns the queues right below a cohort that can have candidates."""
+Queues: TypeAlias = Callable[[int], Iterable[ClusterQueueState]]
+"""Returns the queues right below a cohort that can have candidates, in descending order of share.
+
+The queue of the incoming workload may come first. The result is read only as far as it is needed.
+"""
 
 Head: TypeAlias = Callable[[ClusterQueueState], Workload | None]
 """Returns the next candidate of a queue, or None if there are no more."""
@@ -26,6 +29,9 @@ _Rank: TypeAlias = tuple[bool, bool, int, int, str] | tuple[()]
 
 _Turn: TypeAlias = tuple[bool, float, _Rank, int, ClusterQueueState]
 """What orders a queue: its share (largest first), its next candidate, its tree node; and the queue."""
+
+_Left: TypeAlias = tuple[list[_Turn], Iterator[_Turn], dict[int, tuple[Share, str]]]
+"""What is left right below a cohort: a heap of queues, the queues not read yet, and shares of cohorts."""
 
 
 @final
@@ -61,8 +67,7 @@ class TargetClusterQueueOrdering:
         self._queues = queues
         self._head = head
         self._leaves_out = leaves_out
-        # For each cohort that was reached, what is left right below it: a heap of queues, shares of cohorts.
-        self._left: dict[int, tuple[list[_Turn], dict[int, tuple[Share, str]]]] = {}
+        self._left: dict[int, _Left] = {}  # for each cohort that was reached
         self._last: ClusterQueueState | None = None
 
     def next(self) -> ClusterQueueState | None:
@@ -79,7 +84,7 @@ class TargetClusterQueueOrdering:
                 for turn in self._turns([last]):
                     heappush(queues, turn)
             for cohort, above in pairwise(last.path):
-                self._look_at_cohorts([cohort], self._left[above][1])
+                self._look_at_cohorts([cohort], self._left[above][2])
         self._last = self._first_below(self._own.root)
         return self._last
 
@@ -87,12 +92,12 @@ class TargetClusterQueueOrdering:
         """Returns the next queue below a cohort, or None if no queue is left there."""
         left = self._left.get(cohort)
         if left is None:
-            left = self._left[cohort] = self._turns(self._queues(cohort)), {}
-            heapify(left[0])
-            self._look_at_cohorts(self._cohorts[cohort], left[1])
-        queues, cohorts = left
+            further = self._turns(self._queues(cohort))
+            left = self._left[cohort] = list(islice(further, 1)), further, {}
+            self._look_at_cohorts(self._cohorts[cohort], left[2])
+        queues, further, cohorts = left
         while True:
-            first = self._first_of(queues)
+            first = self._first_of(queues, further)
             if not cohorts:
                 return first
             below = max(cohorts, key=cohorts.__getitem__)
@@ -104,19 +109,24 @@ class TargetClusterQueueOrdering:
                 return found
             del cohorts[below]
 
-    def _first_of(self, queues: list[_Turn]) -> ClusterQueueState | None:
-        """Returns the queue with the largest share. Queues without candidates are dropped when found."""
+    def _first_of(self, queues: list[_Turn], further: Iterator[_Turn]) -> ClusterQueueState | None:
+        """Returns the queue with the largest share. Queues without candidates are dropped when found.
+
+        The queue that was read last is never ranked before one more is read. No unread queue has a larger
+        share than it, so that no unread queue can come first.
+        """
         while queues:
             finite, share, rank, node, queue = queues[0]
             if rank:
                 return queue
+            heappop(queues)
+            for turn in islice(further, 1):
+                heappush(queues, turn)
             head = self._head(queue)
-            if head is None:
-                heappop(queues)
-            else:
+            if head is not None:
                 not_evicted, priority, reserved, uid = head.rank
                 rank = not_evicted, queue is self._own, priority, reserved, uid
-                heapreplace(queues, (finite, share, rank, node, queue))
+                heappush(queues, (finite, share, rank, node, queue))
         return None
 
     def _is_left_out(self, cohort: int, below: int) -> bool:
@@ -124,14 +134,13 @@ class TargetClusterQueueOrdering:
         other_side = cohort in own and own[cohort] != below
         return other_side and below not in self._left and self._leaves_out(below)
 
-    def _turns(self, queues: Iterable[ClusterQueueState]) -> list[_Turn]:
-        """Returns what orders each queue, without the queues that are dropped."""
-        of, own, turns = self._shares.of, self._own, list[_Turn]()
+    def _turns(self, queues: Iterable[ClusterQueueState]) -> Iterator[_Turn]:
+        """Yields what orders each queue, without the queues that are dropped."""
+        of, own = self._shares.of, self._own
         for queue in queues:
             borrowing, (infinite, ratio) = of(queue.node)
             if borrowing or queue is own:
-                turns.append((not infinite, -ratio, (), queue.node, queue))
-        return turns
+                yield not infinite, -ratio, (), queue.node, queue
 
     def _look_at_cohorts(self, cohorts: Iterable[int], left: dict[int, tuple[Share, str]]) -> None:
         of, names, path = self._shares.of, self._names, self._own.path

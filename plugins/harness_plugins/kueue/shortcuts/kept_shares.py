@@ -1,10 +1,12 @@
 """Caches shares, because the usage of a ClusterQueue or Cohort often returns to earlier values.
 
-If there are many resources, only the resources whose usage has changed are computed again.
+If there are many resources, only the resources whose usage has changed are computed again. The order of the
+children of a cohort is kept, too, so that only children whose usage has changed move.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import compress
 from operator import ne
@@ -35,6 +37,7 @@ class KeptShares(Shares):
             for node in range(len(tree.parent))
             if len(self.resources(node)) > _FEW
         }
+        self._rankings: dict[int, _Ranking] = {}
 
     def of(self, node: int) -> tuple[bool, Share]:
         """Returns True if a tree node exceeds its own quota of any resource, and its weighted share."""
@@ -49,6 +52,36 @@ class KeptShares(Shares):
             else:
                 found = known[usage] = self.weighted(node, many.given(usage))
         return found
+
+    def ranking(self, cohort: int) -> list[tuple[Share, int]]:
+        """Returns the share and number of each child of a cohort, in ascending order. See `Shares`."""
+        known, width = self._rankings.get(cohort), self._width
+        if known is None:
+            known = self._rankings[cohort] = _Ranking(super().ranking(cohort), self._usage, width)
+        else:
+            used = list(map(self._usage.__getitem__, known.cells))
+            for cell in compress(known.cells, map(ne, used, known.used)):
+                known.move(cell // width, self.of(cell // width)[1])
+            known.used = used
+        return known.order
+
+
+@final
+class _Ranking:
+    """The children of a cohort in ascending order of share, and the usage for which the order is valid."""
+
+    __slots__ = ("_of", "cells", "order", "used")
+
+    def __init__(self, order: list[tuple[Share, int]], usage: Sequence[int], width: int) -> None:
+        self.order = order
+        self._of = {node: share for share, node in order}
+        self.cells = [cell for node in self._of for cell in range(node * width, (node + 1) * width)]
+        self.used = [usage[cell] for cell in self.cells]
+
+    def move(self, node: int, share: Share) -> None:
+        del self.order[bisect_left(self.order, (self._of[node], node))]
+        self._of[node] = share
+        insort(self.order, (share, node))
 
 
 @final

@@ -24,7 +24,6 @@ from harness_plugins.kueue.rules.fair_sharing import FairSharing
 from harness_plugins.kueue.rules.preemption import Incoming
 from harness_plugins.kueue.rules.preemption_policy import Allowed, allowed_by, may_borrow
 from harness_plugins.kueue.shortcuts.refused_sides import keeping
-from harness_plugins.kueue.shortcuts.share_ranking import ShareRanking
 from harness_plugins.kueue.state.amounts import Amounts, total
 from harness_plugins.kueue.state.cache import Cache
 from harness_plugins.kueue.state.cluster_queue import ClusterQueueState
@@ -56,6 +55,8 @@ class NoTargets:
 
 
 _OWN_STATE = NoTargets()
+
+_Ranking: TypeAlias = Sequence[tuple[Share, int]]
 
 _Given: TypeAlias = list[tuple[int, Amounts]]
 """Children of a cohort, each with the most that it may lose."""
@@ -140,7 +141,7 @@ class FairReasons:
         self._shares = shares
         self._search = search
         self._strategy, *self._others = search.strategies
-        self._ranking = ShareRanking(cache, shares)
+        self._rankings: dict[int, tuple[int, _Ranking]] = {}  # for each cohort, its version and its ranking
         # For each node, whether it may keep its share, and the version for which this holds.
         self._may_keep: list[tuple[int, bool]] = [(-1, False)] * len(cache.at)
         # What each queue, in a generation, gives up to a share, for a mask, under a policy.
@@ -210,7 +211,7 @@ class FairReasons:
         `share` and `within` are the result of `_within_branch` for the same `exact`.
         """
         queue = incoming.queue
-        given = self._beside(incoming, queue.branch, self._ranking.of(queue.root), share, exact=exact)
+        given = self._beside(incoming, queue.branch, self._ranking(queue.root), share, exact=exact)
         freed = [*within, *[usage for _, usage in given]]
         return not freed or self._lacks(incoming, total(freed))
 
@@ -233,12 +234,8 @@ class FairReasons:
         gone = [] if own is None else [(queue.node, own)]
         if not queue.reclaims:
             return _ABOVE_ALL, [usage for _, usage in gone]
-        if len(queue.path) == 1:  # the usage above the queue does not matter
-            lost = [(cell, -amount) for cell, amount in own or ()]
-            share = self._shares.changed(queue.node, (*incoming.requests, *lost), 1)
-            return share, [usage for _, usage in gone]
         # The rankings must be read before the trial, because they must not include the usage of the trial.
-        sides = [(queue.below[cohort], self._ranking.of(cohort)) for cohort in queue.path[:-1]]
+        sides = [(queue.below[cohort], self._ranking(cohort)) for cohort in queue.path[:-1]]
         tree.charge(queue.node, incoming.requests)
         tree.refund(queue.node, own or ())
         for side, ranked in sides:
@@ -252,9 +249,7 @@ class FairReasons:
         tree.refund(queue.node, incoming.requests)
         return share, [usage for _, usage in gone]
 
-    def _beside(
-        self, incoming: Incoming, side: int, ranked: Sequence[tuple[Share, int]], mine: Share, *, exact: bool
-    ) -> _Given:
+    def _beside(self, incoming: Incoming, side: int, ranked: _Ranking, mine: Share, *, exact: bool) -> _Given:
         """Returns the siblings of `side` that may lose workloads while the share of `side` is `mine`.
 
         Each sibling comes with the most that it may lose.
@@ -277,6 +272,14 @@ class FairReasons:
                         given.append((node, usage))
             self._given[key] = self._cache.version[cohort], given
         return [each for each in given if each[0] != side]
+
+    def _ranking(self, cohort: int) -> _Ranking:
+        """Returns `Shares.ranking` for the present version of a cohort."""
+        version, ranking = self._rankings.get(cohort, (-1, ()))
+        if version != self._cache.version[cohort]:
+            ranking = tuple(self._shares.ranking(cohort))
+            self._rankings[cohort] = self._cache.version[cohort], ranking
+        return ranking
 
     def _may_keep_its_share(self, node: int, share: Share) -> bool:
         """Returns True if a node with this share may still have it without one of the workloads below it."""

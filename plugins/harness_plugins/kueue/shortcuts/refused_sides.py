@@ -43,18 +43,15 @@ class RefusedSides:
             return False
         tree, shares = self._cache.tree, self._shares
         refused: set[Amounts] = set()
-        cohorts = [theirs]
-        for cohort in cohorts:
-            for queue in self._cache.members[cohort]:
-                limited = queue.node in self._limited
-                for usage in self._cache.holders[queue.node].usages:
-                    if limited and not _uses(tree, queue.node, usage):
+        for queue in self._cache.members_below(theirs):
+            limited = queue.node in self._limited
+            for usage in self._cache.holders[queue.node].usages:
+                if limited and not _uses(tree, queue.node, usage):
+                    return False
+                if usage not in refused:
+                    if strategy.allows(new, old, shares.changed(theirs, usage, -1)):
                         return False
-                    if usage not in refused:
-                        if strategy.allows(new, old, shares.changed(theirs, usage, -1)):
-                            return False
-                        refused.add(usage)
-            cohorts += self._cache.cohorts[cohort]
+                    refused.add(usage)
         return True
 
 
