@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FAULTS_SHOWN = 20
 
+IN_UTF8 = "iconv -f WINDOWS-1252 -t UTF-8 IN > OUT converts text of Western European programs"
+"""The hint for text that is neither UTF-8 nor UTF-16."""
+
 
 class HarnessError(Exception):
     """The base class of all errors of `harness`.

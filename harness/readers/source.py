@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import Fault, TraceError, why
-from harness.base.files.packed import IN_UTF8, PackedError, is_packed, unpacked_bytes, unpacked_head
+from harness.base.errors import IN_UTF8, Fault, TraceError, why
+from harness.base.files.packed import PackedError, is_packed, unpacked_bytes, unpacked_head
 from harness.base.json_text import parse_json
 from harness.readers.sniff import MARK
 

@@ -15,9 +15,6 @@ _EXPANDS = 64
 _FREELY = 64 << 20
 """A file may expand to `_FREELY` bytes, or else at most by the factor `_EXPANDS`."""
 
-IN_UTF8 = "iconv -f WINDOWS-1252 -t UTF-8 IN > OUT converts text of Western European programs"
-"""The hint for text that is neither UTF-8 nor UTF-16."""
-
 _BLOCK = 1 << 20
 _ZIP = b"PK\x03\x04"
 _BROKEN = (EOFError, zlib.error, lzma.LZMAError, OSError, UnicodeDecodeError)

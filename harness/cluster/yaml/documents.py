@@ -20,8 +20,7 @@ from typing import Any
 
 import yaml
 
-from harness.base.errors import Fault, SpecError, why
-from harness.base.files.packed import IN_UTF8
+from harness.base.errors import IN_UTF8, Fault, SpecError, why
 from harness.base.json_text import DEEPEST, leading_json
 from harness.base.values import Value, fixed
 from harness.cluster.yaml.scalars import BOOLEAN_FIELDS, NotFiniteError, Word, resolved

@@ -9,8 +9,8 @@ import os
 import shlex
 from pathlib import Path
 
-from harness.base.errors import ClusterError, Fault, why
-from harness.base.files.packed import IN_UTF8, PackedError, unpacked_bytes
+from harness.base.errors import IN_UTF8, ClusterError, Fault, why
+from harness.base.files.packed import PackedError, unpacked_bytes
 from harness.base.files.standard_input import STANDARD_INPUT, standard_input
 
 _ENDINGS = (".json", ".yaml", ".yml")

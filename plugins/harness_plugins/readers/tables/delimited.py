@@ -11,8 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 
-from harness.base.errors import Fault, TraceError
-from harness.base.files.packed import IN_UTF8
+from harness.base.errors import IN_UTF8, Fault, TraceError
 from harness.readers.counts import counted
 from harness.readers.source import shown
 from harness_plugins.readers.tables.mapping import NO_HEADER, another_delimiter, is_number

@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from harness.base.errors import Fault, TraceError
-from harness.base.files.packed import IN_UTF8
+from harness.base.errors import IN_UTF8, Fault, TraceError
 from harness.base.json_text import parse_json
 from harness.readers.source import not_json
 from harness_plugins.readers.tables.parts import Part, Pick, lengths
