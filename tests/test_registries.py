@@ -16,7 +16,7 @@ import harness
 from harness import MetricSpec, Option, PolicySpec, ReaderSpec, hookimpl, plugins
 from harness.analysis.report import SectionSpec
 from harness.base.errors import PluginError
-from harness.cli import cli
+from harness.cli import cli, context
 from harness.models.manifests import Kind, KindSpec
 from harness.plugins.conformance import ConformanceSpec
 from harness.plugins.hookspecs import late
@@ -165,7 +165,7 @@ def test_a_bad_registration_leaves_all_others_listed_and_suggested(monkeypatch: 
     ) as raised:
         loaded.policy("nonee")
     assert raised.value.hint == "did you mean 'none'?"
-    monkeypatch.setattr(plugins, "load", lambda **_: loaded)
+    monkeypatch.setattr(context, "load", lambda **_: loaded)
     listed = CliRunner().invoke(cli, ["plugins"])
     assert listed.exit_code == 0
     assert "broken: plugin 'bad' registers policy 5" in listed.output
